@@ -13,6 +13,12 @@
 namespace octavo {
 namespace {
 
+std::int32_t num_speculative_tokens(const EngineOptions& options) {
+  const bool predicts = options.speculative == Speculation::kMtp;
+  return options.num_speculative_tokens.value_or(predicts ? scheduler::kUsualPredictions
+                                                          : scheduler::kMostRowsWithDrafts - 1);
+}
+
 scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
                                               const EngineDescription& description) {
   return {.block_size = description.block_size,
@@ -37,13 +43,8 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
           .batching_policy = options.batching_policy,
           .reserve_block_per_sequence = options.reserve_block_per_sequence,
           .prefill_first = options.prefill_first,
-          .speculative = options.speculative};
-}
-
-// What an option asks for and this model cannot have.
-std::string notice_of(const EngineOptions& options, const EngineDescription& description) {
-  if (options.speculative == Speculation::kOff || description.num_states == 0) return {};
-  return "speculative has no effect: this model's recurrent layers cannot take back a wrong guess";
+          .speculative = options.speculative,
+          .num_speculative_tokens = num_speculative_tokens(options)};
 }
 
 Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress& progress) {
@@ -53,11 +54,6 @@ Result<EngineParts> load_parts(const EngineOptions& options, const LoadProgress&
   parts.description.max_num_seqs = options.max_num_seqs;
   OCTAVO_TRY(auto model_runner, runner::ModelRunner::load(std::move(opened.parts), progress));
   model_runner->describe(parts.description);
-  const std::string notice = notice_of(options, parts.description);
-  if (!notice.empty()) {
-    std::string& text = parts.description.notice;
-    text += (text.empty() ? "" : "; ") + notice;
-  }
   parts.scheduler = scheduler_options(options, parts.description);
   parts.tokenizer = std::move(opened.tokenizer);
   parts.runner = std::move(model_runner);

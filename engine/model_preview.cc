@@ -84,12 +84,21 @@ Result<void> ModelPreview::try_chat_template() const {
 
 Result<MemoryPlan> ModelPreview::plan(const EngineOptions& options, std::int64_t available_bytes) const {
   OCTAVO_TRY_VOID(validate(options));
-  const auto wanted = runner::plan_runner(parts_.config, parts_.tensors, options, available_bytes);
+  if (options.speculative != Speculation::kMtp)
+    return plan_of(parts_.config, parts_.tensors, options, available_bytes);
+  model::ModelConfig config = parts_.config;
+  model::ModelTensors tensors = parts_.tensors;
+  OCTAVO_TRY_VOID(model::add_next_token_layer(parts_.file, config, tensors));
+  return plan_of(config, tensors, options, available_bytes);
+}
+
+Result<MemoryPlan> ModelPreview::plan_of(const model::ModelConfig& config, const model::ModelTensors& tensors,
+                                         const EngineOptions& options, std::int64_t available_bytes) {
+  const auto wanted = runner::plan_runner(config, tensors, options, available_bytes);
   if (wanted) return memory_plan(*wanted);
   if (wanted.error().code != ErrorCode::kOutOfMemory) return wanted.error();
   OCTAVO_TRY(const auto least,
-             runner::plan_runner(parts_.config, parts_.tensors,
-                                 least_of(options, parts_.config.context_length), kUnlimitedBytes));
+             runner::plan_runner(config, tensors, least_of(options, config.context_length), kUnlimitedBytes));
   MemoryPlan plan = memory_plan(least);
   plan.refusal = wanted.error();
   return plan;

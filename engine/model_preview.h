@@ -84,6 +84,8 @@ class ModelPreview {
 
  private:
   explicit ModelPreview(Parts parts) : parts_(std::move(parts)) {}
+  static Result<MemoryPlan> plan_of(const model::ModelConfig& config, const model::ModelTensors& tensors,
+                                    const EngineOptions& options, std::int64_t available_bytes);
   Parts parts_;
 };
 

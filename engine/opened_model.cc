@@ -46,20 +46,25 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
   OCTAVO_TRY_VOID(validate(options));
   OCTAVO_TRY(ModelPreview preview, ModelPreview::open(options.model));
   auto [file, config, tensors, tokenizer] = std::move(preview).take_parts();
+  if (options.speculative == Speculation::kMtp) {
+    OCTAVO_TRY_VOID(model::add_next_token_layer(file, config, tensors));
+  }
   std::string notice;
-  OCTAVO_TRY(auto backend, kernels::create_backend({.device = std::string(device_name(options.device)),
-                                                    .threads = options.threads,
-                                                    .activation = runner::activation_of(options, tensors),
-                                                    .deterministic = options.deterministic.value_or(false),
-                                                    .graphs = options.cuda_graphs,
-                                                    .needs_experts = config.experts.num_experts > 0,
-                                                    .needs_states = needs_states(config),
-                                                    .needs_unequal_layers = !config.has_usual_layers(),
-                                                    .needs_scaled_queries = config.query_scale_factor > 0.0,
-                                                    .needs_other_norms = needs_other_norms(config.parts),
-                                                    .needs_chunks = config.has_chunks(),
-                                                    .types = tensors.matrix_types()},
-                                                   &notice));
+  OCTAVO_TRY(auto backend,
+             kernels::create_backend({.device = std::string(device_name(options.device)),
+                                      .threads = options.threads,
+                                      .activation = runner::activation_of(options, tensors),
+                                      .deterministic = options.deterministic.value_or(false),
+                                      .graphs = options.cuda_graphs,
+                                      .needs_experts = config.experts.num_experts > 0,
+                                      .needs_states = needs_states(config),
+                                      .needs_unequal_layers = !config.has_usual_layers(),
+                                      .needs_scaled_queries = config.query_scale_factor > 0.0,
+                                      .needs_other_norms = needs_other_norms(config.parts),
+                                      .needs_latent_attention = config.parts.has_latent_attention,
+                                      .needs_chunks = config.has_chunks(),
+                                      .types = tensors.matrix_types()},
+                                     &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;
   OCTAVO_TRY(auto plan, backend->device_bytes()
                             ? runner::plan_runner_on_device(config, tensors, options, host_bytes, *backend)

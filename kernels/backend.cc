@@ -22,6 +22,15 @@ void Backend::embed_layers(const LayerEmbeddingWeights&, std::span<const std::in
   OCTAVO_CHECK(false, "this backend has no embeddings of layers");
 }
 
+void Backend::latent_attention_input(const LatentInputWeights&, const AttentionShape&, const PagedBatch&,
+                                     std::int32_t, ConstMatrixView, KvCache&, MatrixView) {
+  OCTAVO_CHECK(false, "this backend runs no latent attention");
+}
+
+void Backend::project_heads(std::span<const Matrix* const>, ConstMatrixView, MatrixView) {
+  OCTAVO_CHECK(false, "this backend runs no latent attention");
+}
+
 void Backend::feed_forward_experts(const ExpertWeights&, MatrixView, std::span<std::int32_t>) {
   OCTAVO_CHECK(false, "this backend runs no experts");
 }
@@ -51,6 +60,27 @@ void Backend::state_space(const StateSpaceWeights&, const StateSpaceShape&, cons
 void Backend::short_convolution(const ShortConvolutionWeights&, const ShortConvolutionShape&,
                                 const PagedBatch&, std::int32_t, ConstMatrixView, StateCache&, MatrixView) {
   OCTAVO_CHECK(false, "this backend runs no recurrent layers");
+}
+
+void Backend::accept_delta_net(const DeltaNetWeights&, const DeltaNetShape&, const PagedBatch&, std::int32_t,
+                               std::span<const std::int32_t>, StateCache&) {
+  OCTAVO_CHECK(false, "this backend runs no recurrent layers");
+}
+
+void Backend::accept_state_space(const StateSpaceWeights&, const StateSpaceShape&, const PagedBatch&,
+                                 std::int32_t, std::span<const std::int32_t>, StateCache&) {
+  OCTAVO_CHECK(false, "this backend runs no recurrent layers");
+}
+
+void Backend::accept_short_convolution(const ShortConvolutionWeights&, const ShortConvolutionShape&,
+                                       const PagedBatch&, std::int32_t, std::span<const std::int32_t>,
+                                       StateCache&) {
+  OCTAVO_CHECK(false, "this backend runs no recurrent layers");
+}
+
+void Backend::join_next_tokens(const NextTokenWeights&, ConstMatrixView, ConstMatrixView,
+                               std::span<const std::int32_t>, MatrixView) {
+  OCTAVO_CHECK(false, "this backend guesses no tokens");
 }
 
 void Backend::clear_states(StateCache&, std::span<const std::int32_t>) {

@@ -86,8 +86,9 @@ class HostKvCache {
   std::int32_t num_blocks_;
 };
 
-// The states of the recurrent layers, contents undefined until cleared or copied: on the device, and on the
-// host where they stand while their sequences are swapped out. Memory is committed on first touch.
+// The states of the recurrent layers, contents undefined until cleared or copied: on the device, where drafts
+// have room beside them, and on the host where they stand while their sequences are swapped out. Memory is
+// committed on first touch.
 class StateCache {
  public:
   virtual ~StateCache() = default;
@@ -169,6 +170,11 @@ struct AttentionShape {
   // [num_heads]: a score of each head, taken as it is, that takes its part of the softmax and has no value
   // (gpt-oss); empty: none
   std::span<const float> sinks = {};
+  // As of KvHeads: values have so many dimensions, which are the first ones of the keys. 0: head_dim of their
+  // own
+  std::int32_t latent_dim = 0;
+
+  constexpr std::int32_t value_dim() const { return latent_dim > 0 ? latent_dim : head_dim; }
 };
 
 // A layer's weights as views; the owner is engine/model. Norms and biases are in the backend's memory:
@@ -209,6 +215,21 @@ struct AttentionInputWeights {
   std::span<const float> query_norm = {}, key_norm = {}, value_norm = {};
   NormKind head_norm_kind = NormKind::kRms;  // kRms is usual on CUDA
   bool norms_follow_rotation = false;        // of queries and keys; false is usual on CUDA
+};
+
+// Of multi-head latent attention in its absorbed form (DeepSeek-AI 2024, arXiv:2405.04434): all heads share
+// one key, the latent numbers of a token and then the rotated ones, and latent_dim of AttentionShape is the
+// number of the former.
+struct LatentInputWeights {
+  NormWeights norm;  // [embedding_length]
+  // [rank, embedding_length] and [rank], kRms: what `query` reads instead of the rows; null: none
+  const Matrix* query_down = nullptr;
+  NormWeights query_norm = {};
+  // [num_heads * (unrotated + rotary_dim), rank or embedding_length]
+  const Matrix* query = nullptr;
+  const Matrix* key_value = nullptr;         // [latent_dim + rotary_dim, embedding_length]
+  NormWeights latent_norm = {};              // [latent_dim], kRms: of the latent numbers alone
+  std::span<const Matrix* const> keys = {};  // of each head [latent_dim, unrotated]
 };
 
 // What projects back to the residual stream.
@@ -323,6 +344,8 @@ struct DeltaNetShape {
   // [convolution_width - 1][channels], the oldest first.
   constexpr std::int64_t recurrent_floats() const { return std::int64_t{key_dim} * value_columns(); }
   constexpr std::int64_t convolution_floats() const { return (convolution_width - 1) * channels(); }
+  // What a row brings to a state: the convolution's inputs, and alpha's and beta's part of each value head.
+  constexpr std::int64_t draft_floats() const { return channels() + 2 * std::int64_t{num_value_heads}; }
 };
 
 struct DeltaNetWeights {
@@ -349,6 +372,8 @@ struct StateSpaceShape {
   // Of a layer: S [num_heads][state_size][head_dim], then as of DeltaNetShape.
   constexpr std::int64_t recurrent_floats() const { return state_size * inner_columns(); }
   constexpr std::int64_t convolution_floats() const { return (convolution_width - 1) * channels(); }
+  // As of DeltaNetShape: the convolution's inputs, and two numbers of each head's time step.
+  constexpr std::int64_t draft_floats() const { return channels() + 2 * std::int64_t{num_heads}; }
 };
 
 struct StateSpaceWeights {
@@ -373,6 +398,7 @@ struct ShortConvolutionShape {
   constexpr std::int64_t convolution_floats() const {
     return (convolution_width - 1) * std::int64_t{num_channels};
   }
+  constexpr std::int64_t draft_floats() const { return num_channels; }
 };
 
 struct ShortConvolutionWeights {
@@ -380,6 +406,14 @@ struct ShortConvolutionWeights {
   const Matrix *input = nullptr, *input_gate = nullptr;  // [num_channels, embedding_length]
   const Matrix* output_gate = nullptr;
   std::span<const float> convolution = {};  // [num_channels, convolution_width], the newest token last
+};
+
+// What multi-token prediction begins with (DeepSeek-AI 2024, arXiv:2412.19437, section 2.2): what a model
+// made of a token, and the token behind it.
+struct NextTokenWeights {
+  NormWeights token_norm;                // of the tokens' embeddings
+  NormWeights output_norm, hidden_norm;  // of the model's rows, one after the other
+  const Matrix* matrix = nullptr;        // [embedding_length, 2 * embedding_length], the token's part first
 };
 
 struct OutputHead {
@@ -422,7 +456,12 @@ struct StepShape {
   std::int32_t num_heads = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+  std::int32_t latent_dim = 0;            // as of KvHeads
   std::vector<KvHeads> other_heads = {};  // of layers with others than these, each kind once
+  // Of latent attention; 0: the model has none, or no rank
+  std::int32_t latent_query_dim = 0;   // a head's query before its key's matrix: unrotated and rotated
+  std::int32_t latent_value_dim = 0;   // a head's value behind its matrix
+  std::int32_t latent_query_rank = 0;  // columns of `query` where `query_down` stands before it
   // Of all layers' parts together; 0: there is no such embedding
   std::int32_t layer_embedding_length = 0;
   std::int32_t vocabulary_size = 0;
@@ -434,6 +473,8 @@ struct StepShape {
   bool has_local_rotations = false;
   bool has_attention_gates = false;
   bool has_shared_expert_norms = false;
+  bool has_drafts = false;         // with recurrent layers: steps may have rows of drafts
+  bool joins_next_tokens = false;  // what a model guesses its own next tokens by
   // Of recurrent layers; no heads or channels: there are none of these.
   DeltaNetShape delta_net = {};
   StateSpaceShape state_space = {};
@@ -542,12 +583,29 @@ class Backend {
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                                MatrixView q) = 0;
 
+  // As attention_input for latent attention. Of each row, with y = norm(x):
+  //   key_value · y = [c | r];  k = [latent_norm(c) | r rotated by position], rounded and written
+  //   query · query_norm(query_down · y), or query · y, is [u | s] of each head
+  //   q of head h = [keys[h] · u | s rotated], u and s multiplied by batch.query_scales
+  // Not on CUDA yet, here and in project_heads: BackendOptions::needs_latent_attention.
+  //   x  [num_tokens, embedding_length]         q  [num_tokens, num_heads * head_dim]
+  virtual void latent_attention_input(const LatentInputWeights& weights, const AttentionShape& shape,
+                                      const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
+                                      KvCache& kv, MatrixView q);
+
   // out[t, h, :] = softmax(score_scale * q[t, h, :] · K) · V over positions 0..positions[t], or those of
   // its window, K and V read through the sequence's block table, as stored. Scores are capped first if the
   // shape says so.
-  //   q, out  [num_tokens, num_heads * head_dim]
+  //   q  [num_tokens, num_heads * head_dim]   out  [num_tokens, num_heads * value_dim()]
   virtual void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                                const KvCache& kv, ConstMatrixView q, MatrixView out) = 0;
+
+  // out[t, h, :] = W_h · input[t, h, :] for each head h: `input` and `out` are cut into as many equal parts
+  // as there are heads, of which the first W_h.columns and W_h.rows numbers count; what stands behind these
+  // in `out` stays as it is.
+  //   input  [num_tokens, heads * at least W_h.columns]   out  [num_tokens, heads * at least W_h.rows]
+  // REQUIRES: matrices of one size and type.
+  virtual void project_heads(std::span<const Matrix* const> heads, ConstMatrixView input, MatrixView out);
 
   // attention[t, :] *= sigmoid(W · norm(x[t, :])), after paged_attention and before project_residual. Not on
   // CUDA yet, here and in the next ones: BackendOptions::needs_states.
@@ -563,7 +621,9 @@ class Backend {
   //   of each value head: b = sigmoid(beta · y), a = decay * softplus(alpha · y + time_bias), and with its S
   //     S = exp(a) * S;  e = b * (v - S^T k);  S = S + k e^T;  o = S^T q
   //   out = output_norm(o) * silu(gate · y)
-  // REQUIRES: batch.states; `layer` counts recurrent layers only.
+  // Rows of a draft go on from there too, but leave the state as it was before them: what they bring to it is
+  // kept with the states, until the next step with a draft.
+  // REQUIRES: batch.states; `layer` counts recurrent layers only; room for the rows of drafts.
   //   x  [num_tokens, embedding_length]   out  [num_tokens, value_columns]
   virtual void gated_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape,
                                const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
@@ -590,6 +650,21 @@ class Backend {
                                  const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
                                  StateCache& states, MatrixView out);
 
+  // The state of each sequence takes up the first num_accepted[sequence] rows of its draft, from what
+  // gated_delta_net kept of them: the same bits as if these rows had been no draft. Once for each layer,
+  // after all layers of the step. REQUIRES: the arguments of that step.
+  virtual void accept_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape,
+                                const PagedBatch& batch, std::int32_t layer,
+                                std::span<const std::int32_t> num_accepted, StateCache& states);
+  // The same after state_space and short_convolution.
+  virtual void accept_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
+                                  const PagedBatch& batch, std::int32_t layer,
+                                  std::span<const std::int32_t> num_accepted, StateCache& states);
+  virtual void accept_short_convolution(const ShortConvolutionWeights& weights,
+                                        const ShortConvolutionShape& shape, const PagedBatch& batch,
+                                        std::int32_t layer, std::span<const std::int32_t> num_accepted,
+                                        StateCache& states);
+
   // residual = (residual + W · input + bias) * residual_scale, or with post_norm(W · input + bias).
   //   input  [num_tokens, W.columns]   residual  [num_tokens, W.rows]
   virtual void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
@@ -611,6 +686,12 @@ class Backend {
   //   chosen  [rows of residual, num_used], of the host: e_0, e_1, ... of each row; empty: nobody asks
   virtual void feed_forward_experts(const ExpertWeights& weights, MatrixView residual,
                                     std::span<std::int32_t> chosen);
+
+  // out[i, :] = W · [token_norm(tokens[i, :]), hidden_norm(output_norm(x[rows[i], :]))]. Not on CUDA: models
+  // that have it need experts or states.
+  //   tokens, out  [rows.size(), embedding_length]
+  virtual void join_next_tokens(const NextTokenWeights& weights, ConstMatrixView tokens, ConstMatrixView x,
+                                std::span<const std::int32_t> rows, MatrixView out);
 
   // out[i, :] = W · norm(x[rows[i], :]) + bias, capped if the head says so, and what `summary` says
   // about each row; in host memory.

@@ -48,7 +48,8 @@ Result<void> refuse_unwritten(const BackendOptions& options) {
         "tensors of type " + std::string(traits_of(type).name) + " do not run on the GPU yet; use cpu",
         "device"};
   }
-  const char* const what = options.needs_experts          ? "experts"
+  const char* const what = options.needs_latent_attention ? "latent attention"
+                           : options.needs_experts        ? "experts"
                            : options.needs_states         ? "recurrent layers or gated attention"
                            : options.needs_unequal_layers ? "unequal layers"
                            : options.needs_scaled_queries ? "queries scaled by position"

@@ -23,12 +23,13 @@ struct BackendOptions {
   // Layers that differ in heads, share keys and values, or have norms, scales and embeddings of their own as
   // gemma4's do: likewise
   bool needs_unequal_layers = false;
-  bool needs_scaled_queries = false;   // PagedBatch::query_scales: likewise
+  bool needs_scaled_queries = false;  // PagedBatch::query_scales: likewise
   // Norms of the embedding or of rotated heads, LayerNorm of heads, attention that reads rows as they are:
   // likewise
   bool needs_other_norms = false;
-  bool needs_chunks = false;           // WindowForm::kChunk: likewise
-  std::vector<TensorType> types = {};  // of all matrices: CUDA multiplies with some only
+  bool needs_latent_attention = false;  // latent_attention_input, project_heads: likewise
+  bool needs_chunks = false;            // WindowForm::kChunk: likewise
+  std::vector<TensorType> types = {};   // of all matrices: CUDA multiplies with some only
 };
 
 // In order of preference, as built: for `octavo --version`. E.g. {"cpu", "reference"}.

@@ -7,15 +7,18 @@
 //   pool [num_blocks] [layers] [num_kv_heads] { K [head_dim][block_size] | V [block_size][head_dim] | scales
 //   }
 //
+// A latent layer (DeepSeek-AI 2024, arXiv:2405.04434) keeps no V: a token's value is the first `latent_dim`
+// numbers of its key, read from the same bytes.
+//
 // Layers may differ in heads. They are those that have keys and values of their own: which of them a layer of
 // a model reads is the model's business (engine/model/kv_use.h).
 //
 // K is stored transposed: the scores of 16 neighbouring tokens are one vector, each lane its own chain of
 // fused multiply-adds over the dimensions. V is stored by token: a value sum has dimensions in its lanes.
 //
-// Scales exist for int8 only: f32 [2][block_size], of the keys, then of the values. Each token
-// has its own, so that what a block holds of a token does not depend on its neighbours, and bytes
-// can move without being looked at.
+// Scales exist for int8 only: f32 [2][block_size], of the keys, then of the values; in a latent layer
+// [block_size], of both. Each token has its own, so that what a block holds of a token does not depend on its
+// neighbours, and bytes can move without being looked at.
 #pragma once
 
 #include <cstddef>
@@ -31,6 +34,7 @@ namespace octavo::kernels {
 struct KvHeads {
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+  std::int32_t latent_dim = 0;  // values are so many numbers of the keys, the first ones; 0: they stand apart
   friend bool operator==(const KvHeads&, const KvHeads&) = default;
 };
 
@@ -38,15 +42,18 @@ struct KvHeads {
 struct KvLayer {
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
-  std::int32_t block_size = 0;       // tokens
-  std::int64_t offset = 0;           // of the first head, from the start of the block
-  std::int64_t half_head_bytes = 0;  // a head's K [head_dim][block_size]; V [block_size][head_dim] follows
+  std::int32_t latent_dim = 0;  // as of KvHeads
+  std::int32_t block_size = 0;  // tokens
+  std::int64_t offset = 0;      // of the first head, from the start of the block
+  // A head's K [head_dim][block_size]; V [block_size][head_dim] follows, where values stand apart.
+  std::int64_t half_head_bytes = 0;
   // From the start of a head. With scales, K and V are filled up to a multiple of 4: an odd head_dim in an
-  // odd block size leaves a gap.
+  // odd block size may leave a gap.
   std::int64_t scales_offset = 0;
   std::int64_t head_bytes = 0;
 
   constexpr std::int64_t bytes() const { return head_bytes * num_kv_heads; }
+  constexpr bool is_latent() const { return latent_dim > 0; }
   // Within K or V of a head.
   constexpr std::int64_t key_index(std::int32_t dimension, std::int32_t offset_in_block) const {
     return static_cast<std::int64_t>(dimension) * block_size + offset_in_block;
@@ -54,12 +61,13 @@ struct KvLayer {
   constexpr std::int64_t value_index(std::int32_t offset_in_block, std::int32_t dimension) const {
     return static_cast<std::int64_t>(offset_in_block) * head_dim + dimension;
   }
-  // Of a token's scales, from the start of its head. REQUIRES: a type with scales
+  // Of a token's scales, from the start of its head; in a latent layer they are one. REQUIRES: a type with
+  // scales
   constexpr std::int64_t key_scale_offset(std::int32_t offset_in_block) const {
     return scales_offset + kKvScaleBytes * offset_in_block;
   }
   constexpr std::int64_t value_scale_offset(std::int32_t offset_in_block) const {
-    return scales_offset + kKvScaleBytes * (block_size + offset_in_block);
+    return key_scale_offset(offset_in_block) + (is_latent() ? 0 : kKvScaleBytes * block_size);
   }
 };
 

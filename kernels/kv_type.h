@@ -19,7 +19,7 @@ constexpr std::int64_t kv_element_bytes(KvType type) {
   return type == KvType::kF16 || type == KvType::kBf16 ? 2 : 1;
 }
 
-// Of a token's key or value: one float, of int8 only.
+// Of a token's key or value, or both where they are the same numbers: one float, of int8 only.
 inline constexpr std::int64_t kKvScaleBytes = 4;
 constexpr bool has_kv_scales(KvType type) { return type == KvType::kInt8; }
 

@@ -30,6 +30,9 @@ struct PagedBatch {
   // [num_sequences], all different: where each sequence's recurrent layers keep their state; empty: the model
   // has none
   std::span<const std::int32_t> states = {};
+  // [num_sequences]: so many rows at the end of each sequence are a draft, guesses of which it is not known
+  // yet whether they count; empty: none are. Only recurrent layers ask: a state cannot be cut
+  std::span<const std::int32_t> num_drafted = {};
   // slot_mapping and block_tables of layers with a window that have a pool of their own, where entries behind
   // the window are not read either; else empty
   std::span<const std::int32_t> window_slot_mapping = {}, window_block_tables = {};

@@ -35,6 +35,10 @@ struct ShownPool {
   std::int32_t num_states = 0;  // of recurrent layers; 0: the model has none, and nothing of states is shown
   std::int32_t num_host_states = 0;
   std::int64_t bytes_per_state = 0;
+  std::int32_t window = 0;             // tokens, of layers that keep what they read in a pool of their own
+  std::int32_t num_window_blocks = 0;  // 0: there are none, and nothing of windows is shown
+  std::int32_t num_host_window_blocks = 0;
+  std::int64_t bytes_per_window_block = 0;
   std::int32_t max_model_len = 0;
 };
 
@@ -72,6 +76,13 @@ struct ShownHostState {
   std::vector<std::uint16_t> owners = {};
 };
 
+// A place of the pool of window parts.
+struct ShownWindowPart {
+  BlockId block = {-1};            // whose part lies there; -1: it is free
+  std::uint16_t reader = kNobody;  // index of the first sequence that reads it
+  std::int32_t num_readers = 0;    // sequences
+};
+
 // Sequences that share blocks, and how many blocks exactly these share.
 struct SharingGroup {
   std::vector<std::uint16_t> sequences;
@@ -83,6 +94,7 @@ struct ShownHostBlock {
   bool is_used = false;
   std::int32_t filled = 0;
   std::uint16_t owner = kNobody;
+  bool has_window = false;  // a window part
 };
 
 // A row of the block tables. Several outputs of a request stand under a heading that has what they share.
@@ -95,6 +107,7 @@ struct TableLine {
   ChatId chat_id = {};
   std::uint64_t sequence = 0;          // 0: a heading
   std::vector<BlockId> blocks = {};    // host blocks while swapped out
+  std::int32_t num_left_behind = 0;    // of these, by its window: from the start
   std::int32_t num_shared_prefix = 0;  // leading blocks that another row begins with, too
   bool is_ghost = false;               // of a chat that is idle: what it left in the cache
   std::int32_t state_slot = -1;        // of recurrent layers, in the host pool while swapped out; -1: none
@@ -125,6 +138,7 @@ struct LevelPoint {
   std::int64_t time_us = 0;
   std::uint64_t mark = 0;
   std::int32_t used = 0, cached = 0, free = 0, host = 0;  // blocks
+  std::int32_t used_windows = 0, cached_windows = 0;      // window parts
 };
 
 // Equal events of one step and sequence, counted together.
@@ -152,10 +166,13 @@ enum class StoryKind {
   kDropped,
   kMadeRoom,
   kEnded,
-  kKeptState,     // a checkpoint of its recurrent layers
-  kResumedState,  // went on from one
-  kMissedState,   // found blocks, and no checkpoint
-  kEvictedState,  // took the place of one
+  kKeptState,      // a checkpoint of its recurrent layers
+  kResumedState,   // went on from one
+  kMissedState,    // found blocks, and no checkpoint
+  kEvictedState,   // took the place of one
+  kPassedWindow,   // left blocks behind
+  kMissedWindow,   // found blocks, and not the window parts before them
+  kEvictedWindow,  // took the places of window parts
 };
 struct Story {
   StoryKind kind = StoryKind::kComputes;
@@ -170,7 +187,8 @@ struct Story {
   // Of a checkpoint; `other` is who kept it.
   std::int32_t position = 0;  // tokens before it
   CheckpointReason reason = CheckpointReason::kEnd;
-  std::int32_t num_missed = 0;  // kResumedState, kMissedState: tokens that had blocks, and are computed again
+  std::int32_t num_missed =
+      0;  // kResumedState, kMissedState, kMissedWindow: tokens that had blocks, and are computed again
 };
 
 // When a sequence ran, waited after a preemption, or was swapped out.
@@ -237,6 +255,21 @@ struct BlockOwner {
   std::int32_t index = 0;  // logical
 };
 
+// Whether a prompt that begins with the tokens up to the end of a block goes on right behind it.
+enum class WindowResume {
+  kUnfindable,  // the block cannot be found at all
+  kYes,
+  kMissing,  // window parts before that end are gone
+};
+// What layers with a window have of one block.
+struct WindowCard {
+  std::int32_t num_readers = 0, num_owners = 0;  // sequences that read the part; that name the block
+  WindowResume resume = WindowResume::kUnfindable;
+  std::int32_t num_missing = 0, num_needed = 0;  // window parts right before its end
+  std::int64_t gone_us = -1;                     // when the part went; below 0: it is there, or never was
+  std::string gone_for = {};                     // who needed its place; empty: nobody
+};
+
 struct BlockCard {
   BlockId block = {};
   BlockSnapshot state = {};
@@ -248,7 +281,8 @@ struct BlockCard {
   std::int32_t num_hits = 0, num_fills = 0;
   std::int32_t num_swaps = 0;  // of this id, both ways
   std::int64_t born_us = -1, last_us = -1;
-  std::string why = {};  // why it is still here; only of the newest moment
+  std::string why = {};                   // why it is still here; only of the newest moment
+  std::optional<WindowCard> window = {};  // where layers with a window have a pool of their own
   std::vector<BlockHistoryLine> history = {};
 };
 
@@ -363,6 +397,7 @@ struct MemoryWorkspaceState {
   std::vector<ShownHostBlock> host;
   std::vector<ShownState> states;  // empty: the model has no recurrent layers
   std::vector<ShownHostState> host_states;
+  std::vector<ShownWindowPart> window_parts;  // by place; empty: no layer has a pool for its window
   std::vector<SharingGroup> groups;
   std::vector<TableLine> lines;
   std::vector<PrefixRun> tree;
@@ -402,7 +437,9 @@ inline LevelPoint newest_levels(const TimelineState& timeline) {
               .used = record.used_blocks,
               .cached = record.cached_blocks,
               .free = record.free_blocks,
-              .host = record.host_used_blocks};
+              .host = record.host_used_blocks,
+              .used_windows = record.used_window_blocks,
+              .cached_windows = record.cached_window_blocks};
   }
   const bool is_later = !timeline.levels.empty() && timeline.levels.back().mark > newest.mark;
   return is_later ? timeline.levels.back() : newest;

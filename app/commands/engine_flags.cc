@@ -142,9 +142,12 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
                               {"static", BatchingPolicy::kStatic},
                               {"one-at-a-time", BatchingPolicy::kOneAtATime}},
                              "For comparison: when waiting requests may join the batch");
-  add_choice<Speculation>(command, "--speculative", options.speculative,
-                          {{"off", Speculation::kOff}, {"ngram", Speculation::kNgram}},
-                          "Speculative decoding: how tokens are drafted");
+  add_choice<Speculation>(
+      command, "--speculative", options.speculative,
+      {{"off", Speculation::kOff}, {"ngram", Speculation::kNgram}, {"mtp", Speculation::kMtp}},
+      "Speculative decoding: how tokens are drafted; mtp: by the model's own layer for it");
+  command.add_option("--num-speculative-tokens", options.num_speculative_tokens,
+                     "Tokens to draft at a time, at most (default: 3 with mtp, else as many as are cheap)");
   command.add_flag("--deterministic,!--no-deterministic", options.deterministic,
                    "Make results independent of the batch (always the case on the CPU)");
   add_choice<bool>(

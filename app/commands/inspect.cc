@@ -122,9 +122,9 @@ std::string capacity_text(const KvReport& report) {
 void print_kv(std::ostream& out, const KvReport& report) {
   for (const model::KvLayers& layers : report.shape.kinds) {
     const bool is_first = &layers == &report.shape.kinds.front();
-    out << (is_first ? "KV shape        " : "                ") << layers.num_layers << " layers, each 2 x "
-        << layers.num_kv_heads << " heads x " << layers.head_dim << " dimensions x " << report.precision
-        << (report.precision == 1 ? " byte" : " bytes") << "\n";
+    out << (is_first ? "KV shape        " : "                ") << layers.num_layers << " layers, each "
+        << layers.num_parts() << " x " << layers.num_kv_heads << " heads x " << layers.head_dim
+        << " dimensions x " << report.precision << (report.precision == 1 ? " byte" : " bytes") << "\n";
   }
   out << "KV per token    " << amount(report.bytes_per_token) << "\n"
       << "KV per block    " << amount(report.bytes_per_block) << ", " << kBlockSize << " tokens\n"
@@ -189,7 +189,8 @@ std::string skipped_text(const ModelDescription& description) {
   const bool is_one = description.num_skipped_layers == 1;
   return "not used        " + std::to_string(description.num_skipped_layers) +
          (is_one ? " layer that guesses" : " layers that guess") + " further tokens, " +
-         exact_bytes_text(static_cast<std::uint64_t>(description.skipped_bytes)) + "\n";
+         exact_bytes_text(static_cast<std::uint64_t>(description.skipped_bytes)) +
+         (description.predicts_next_tokens ? "; --speculative mtp uses one" : "") + "\n";
 }
 
 void print_model(std::ostream& out, const model::GgufFile& file, const ModelDescription& description,
@@ -219,6 +220,7 @@ Json layers_json(const std::vector<Layers>& kinds) {
     list.push_back({{"num_layers", layers.num_layers},
                     {"num_kv_heads", layers.num_kv_heads},
                     {"head_dim", layers.head_dim}});
+    if (layers.latent_dim > 0) list.back()["latent_dim"] = layers.latent_dim;
   }
   return list;
 }
@@ -260,6 +262,7 @@ Json to_json(const ModelDescription& description) {
                {"num_layers", description.num_layers},
                {"num_recurrent_layers", description.num_recurrent_layers},
                {"num_skipped_layers", description.num_skipped_layers},
+               {"predicts_next_tokens", description.predicts_next_tokens},
                {"embedding_length", description.embedding_length},
                {"num_heads", description.num_heads},
                {"kv_layers", layers_json(description.kv_layers)},
@@ -271,6 +274,8 @@ Json to_json(const ModelDescription& description) {
   if (description.kv_layers.size() == 1) {
     json["num_kv_heads"] = description.kv_layers.front().num_kv_heads;
     json["head_dim"] = description.kv_layers.front().head_dim;
+    if (description.kv_layers.front().latent_dim > 0)
+      json["latent_dim"] = description.kv_layers.front().latent_dim;
   }
   return json;
 }

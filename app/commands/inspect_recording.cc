@@ -105,6 +105,17 @@ void print_states(std::ostream& out, const RecordingSummary& summary) {
       << with_thousands(summary.count(BlockEventKind::kStateCopy)) << " states copied\n";
 }
 
+// Of layers with a window that have a pool of their own: nothing where a model has none.
+void print_windows(std::ostream& out, const RecordingSummary& summary) {
+  const metrics::RecordingHeader& header = summary.header;
+  if (header.pool.num_window_blocks == 0) return;
+  out << "windows         " << with_thousands(header.pool.num_window_blocks) << " parts of "
+      << exact_bytes_text(static_cast<std::uint64_t>(header.bytes_per_window_block)) << " for a window of "
+      << with_thousands(header.pool.window) << " tokens; host pool "
+      << with_thousands(header.pool.num_host_window_blocks) << "; "
+      << with_thousands(summary.count(BlockEventKind::kLeaveWindow)) << " left behind\n";
+}
+
 void print_origin(std::ostream& out, const std::filesystem::path& path, const RecordingSummary& summary) {
   const metrics::RecordingHeader& header = summary.header;
   out << "recording       " << shown(path.string())
@@ -116,6 +127,7 @@ void print_origin(std::ostream& out, const std::filesystem::path& path, const Re
       << "; host pool " << with_thousands(header.pool.num_host_blocks) << " blocks, "
       << size_of_blocks(header, header.pool.num_host_blocks) << "\n";
   print_states(out, summary);
+  print_windows(out, summary);
   out << "steps           " << with_thousands(summary.num_steps);
   if (summary.num_steps > 0) out << ", " << summary.first_step << " to " << summary.last_step;
   out << "\ntokens          " << with_thousands(summary.num_prefill_tokens) << " prefilled, "
@@ -179,6 +191,10 @@ Json to_json(const metrics::RecordingHeader& header) {
           {"num_states", header.pool.num_states},
           {"num_host_states", header.pool.num_host_states},
           {"bytes_per_state", header.bytes_per_state},
+          {"window", header.pool.window},
+          {"num_window_blocks", header.pool.num_window_blocks},
+          {"num_host_window_blocks", header.pool.num_host_window_blocks},
+          {"bytes_per_window_block", header.bytes_per_window_block},
           {"max_model_len", header.max_model_len}};
 }
 

@@ -35,6 +35,14 @@ std::string_view block_event_kind_name(BlockEventKind kind) {
     case BlockEventKind::kStateSwapOut: return "state_swap_out";
     case BlockEventKind::kStateSwapIn: return "state_swap_in";
     case BlockEventKind::kStateMiss: return "state_miss";
+    case BlockEventKind::kStateWorth: return "state_worth";
+    case BlockEventKind::kWindowSkip: return "window_skip";
+    case BlockEventKind::kWindowOpen: return "window_open";
+    case BlockEventKind::kWindowKeep: return "window_keep";
+    case BlockEventKind::kWindowClose: return "window_close";
+    case BlockEventKind::kWindowSwapOut: return "window_swap_out";
+    case BlockEventKind::kWindowSwapIn: return "window_swap_in";
+    case BlockEventKind::kWindowMiss: return "window_miss";
   }
   return "unknown";
 }

@@ -1,15 +1,19 @@
 // One record per thing that happened to a block or a sequence's memory. Fixed
 // size, cheap to keep by the million.
 //
-// The records alone tell the state of both pools (engine/metrics/kv_state.h). A sequence's block table is in
+// The records alone tell the state of all pools (engine/metrics/kv_state.h). A sequence's block table is in
 // the order of its kAlloc, kHit and kShare, but that the target of kCopyOnWrite, allocated before it, takes
 // the source's place. A block keeps what it holds, and can be found if it was sealed, until kEvict or kFree.
+//
+// Who names a block, in a table or by a pin, reads its window part, but for the first entries of a table,
+// which kWindowSkip and kLeaveWindow count.
 #pragma once
 
 #include <cstdint>
 #include <string_view>
 
 #include "engine/api/checkpoint_reason.h"
+#include "engine/api/retention_class.h"
 
 namespace octavo {
 
@@ -49,10 +53,25 @@ enum class BlockEventKind : std::uint8_t {
                   // it
   kStateSwapIn,   // sequence leaves the host state aux, and owns it instead
   kStateMiss,     // blocks hold aux more tokens of sequence than any checkpoint: they are computed again
+  kStateWorth,    // of a checkpoint, from now on; aux: checkpoint_worth_aux()
+  // Of window parts, beside kLeaveWindow: what layers with a window keep of a block.
+  kWindowSkip,     // sequence reads no window part of its first aux blocks, also of those that are to come
+  kWindowOpen,     // block has a window part, in the free place aux
+  kWindowKeep,     // nobody reads the window part of block; it is kept, aux: as this RetentionClass
+  kWindowClose,    // block has none any more; aux: 1 when its place was needed, for sequence, else 0
+  kWindowSwapOut,  // the window part of block goes to that of host block aux, until its kSwapDrop
+  kWindowSwapIn,   // the window part of host block aux goes to that of block, whose kWindowOpen came before
+  kWindowMiss,     // blocks hold aux more tokens of sequence than window parts: they are computed again
 };
 
 // Whether an event is about a state, so that its numbers are none of blocks.
-constexpr bool is_of_states(BlockEventKind kind) { return kind >= BlockEventKind::kStateTake; }
+constexpr bool is_of_states(BlockEventKind kind) {
+  return kind >= BlockEventKind::kStateTake && kind <= BlockEventKind::kStateWorth;
+}
+// Whether it is about window parts.
+constexpr bool is_of_windows(BlockEventKind kind) {
+  return kind == BlockEventKind::kLeaveWindow || kind >= BlockEventKind::kWindowSkip;
+}
 
 // Where a checkpoint stands, and why, in one number.
 constexpr std::int32_t checkpoint_aux(std::int32_t position, CheckpointReason reason) {
@@ -61,6 +80,15 @@ constexpr std::int32_t checkpoint_aux(std::int32_t position, CheckpointReason re
 constexpr std::int32_t checkpoint_position(std::int32_t aux) { return aux / 4; }
 constexpr CheckpointReason checkpoint_reason(std::int32_t aux) {
   return static_cast<CheckpointReason>(aux % 4);
+}
+
+// What a checkpoint saves, and how long to keep it, in one number.
+constexpr std::int32_t checkpoint_worth_aux(std::int32_t num_saved_tokens, RetentionClass retention) {
+  return num_saved_tokens * 4 + static_cast<std::int32_t>(retention);
+}
+constexpr std::int32_t checkpoint_saved_tokens(std::int32_t aux) { return aux / 4; }
+constexpr RetentionClass checkpoint_retention(std::int32_t aux) {
+  return static_cast<RetentionClass>(aux % 4);
 }
 
 std::string_view block_event_kind_name(BlockEventKind kind);

@@ -13,6 +13,7 @@ constexpr std::int32_t kMaxBlockSize = 256;
 constexpr std::int32_t kMaxSequences = 65536;
 constexpr std::int32_t kMaxBatchedTokens = 1 << 20;
 constexpr std::int32_t kMaxTargetStepMs = 60'000;
+constexpr std::int32_t kMaxSpeculativeTokens = 7;  // steps of more than 8 rows do not guess
 constexpr std::int64_t kMaxCacheMebibytes = std::int64_t{1}
                                             << 30;  // a pebibyte: keeps sizes in bytes in 64 bits
 
@@ -33,6 +34,8 @@ Result<void> check_ranges(const EngineOptions& options) {
   OCTAVO_TRY_VOID(check_range("num_kv_blocks", options.num_kv_blocks.value_or(1), 1, INT32_MAX));
   OCTAVO_TRY_VOID(check_range("num_states", options.num_states.value_or(1), 1, INT32_MAX));
   OCTAVO_TRY_VOID(check_range("num_window_blocks", options.num_window_blocks.value_or(0), 0, INT32_MAX));
+  OCTAVO_TRY_VOID(check_range("num_speculative_tokens", options.num_speculative_tokens.value_or(1), 1,
+                              kMaxSpeculativeTokens));
   OCTAVO_TRY_VOID(check_range("kv_cache_memory", options.kv_cache_memory.value_or(1), 1, kMaxCacheMebibytes));
   OCTAVO_TRY_VOID(check_range("tensor_parallel_size", options.tensor_parallel_size, 1, INT32_MAX));
   const double utilization = options.gpu_memory_utilization.value_or(1.0);
@@ -62,6 +65,9 @@ Result<void> check_pool_is_sized_once(const EngineOptions& options) {
 Result<void> check_is_built(const EngineOptions& options) {
   if (options.tensor_parallel_size > 1) {
     return option_not_built("tensor_parallel_size", "this version supports a single device; use 1");
+  }
+  if (options.speculative == Speculation::kMtp && options.device == Device::kCuda) {
+    return option_not_built("speculative", "mtp runs on the CPU only; use ngram, or the device cpu");
   }
   return {};
 }

@@ -22,6 +22,7 @@ enum class PreemptionPolicy { kAuto, kSwap, kRecompute, kCost };
 enum class Speculation {
   kOff,
   kNgram,  // what followed the newest tokens where they stood before, in prompt or output
+  kMtp,    // what the model's own layer for it predicts (multi-token prediction); not on a GPU
 };
 
 // When requests that never ran may start again after a preemption.
@@ -71,6 +72,8 @@ struct EngineOptions {
   MemoryManager memory_manager = MemoryManager::kPaged;         // others: for comparison
   BatchingPolicy batching_policy = BatchingPolicy::kIteration;  // others: for comparison
   Speculation speculative = Speculation::kOff;
+  // Guesses of an output in a step, at most: 3 of mtp, else as many as are cheap
+  std::optional<std::int32_t> num_speculative_tokens = {};
   std::optional<bool> deterministic = {};  // on for the CPU
   bool cuda_graphs = true;                 // for a GPU; changes no result
   std::int32_t tensor_parallel_size = 1;

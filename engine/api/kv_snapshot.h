@@ -5,21 +5,16 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "engine/api/checkpoint_reason.h"
 #include "engine/api/metrics.h"
+#include "engine/api/retention_class.h"
 #include "engine/base/ids.h"
 
 namespace octavo {
 
 enum class BlockState : std::uint8_t { kFree, kCached, kUsed };
-
-// Which cached contents are given up first: the lowest class, and within it the least
-// recently used. Pinned contents stay.
-enum class RetentionClass : std::uint8_t { kScratch, kChat, kSystemPrompt, kPinned };
-std::string_view retention_class_name(RetentionClass retention);
 
 // What layers with a window of their own have of a block.
 enum class WindowPart : std::uint8_t { kNone, kCached, kUsed };
@@ -36,7 +31,8 @@ struct BlockSnapshot {
   std::int64_t last_step = 0;   // when it was last allocated, found, filled or released
   SequenceId first_owner = {};  // lowest sequence that names it; meaningful when used
   WindowPart window = WindowPart::kNone;
-  BlockId window_place = {-1};  // of its window part, in the pool of these
+  BlockId window_place = {-1};                                 // of its window part, in the pool of these
+  RetentionClass window_retention = RetentionClass::kScratch;  // of a part that nobody reads
 };
 
 // One state of the recurrent layers, as the Memory view shows it.
@@ -85,6 +81,7 @@ struct KvFigures {
   std::int32_t checkpoints = 0;
   // Of the pool of window parts: read by sequences, kept for whoever starts alike, free.
   std::int32_t used_window_blocks = 0, cached_window_blocks = 0, free_window_blocks = 0;
+  std::int32_t host_used_window_blocks = 0;
 };
 
 // One block, looked at closely: what it holds, who has it, and why it is still here.

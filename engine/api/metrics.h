@@ -105,10 +105,11 @@ struct StepRecord {
   std::int32_t num_block_copies = 0;
   std::int32_t num_swapped_out = 0;  // blocks
   std::int32_t num_swapped_in = 0;
-  std::int32_t num_swapped_groups = 0;    // level
-  std::int32_t reserved_ahead_slots = 0;  // level, in used blocks
-  std::int32_t filled_slots = 0;          // level, in used blocks
-  std::int32_t host_used_blocks = 0;      // level
+  std::int32_t num_swapped_groups = 0;                            // level
+  std::int32_t reserved_ahead_slots = 0;                          // level, in used blocks
+  std::int32_t filled_slots = 0;                                  // level, in used blocks
+  std::int32_t host_used_blocks = 0;                              // level
+  std::int32_t used_window_blocks = 0, cached_window_blocks = 0;  // levels, of window parts
   std::int64_t schedule_us = 0;
   std::int64_t execute_us = 0;  // forward pass and sampling
   std::int64_t commit_us = 0;

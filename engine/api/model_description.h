@@ -16,6 +16,7 @@ struct KvLayersDescription {
   std::int32_t num_layers = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+  std::int32_t latent_dim = 0;  // values are so many numbers of the keys, kept once; 0: they stand apart
 };
 
 struct ModelDescription {
@@ -32,6 +33,7 @@ struct ModelDescription {
   std::int64_t state_bytes = 0;           // of one sequence in all of them, whatever its length
   std::int32_t num_skipped_layers = 0;    // beside num_layers in the file: they only guess further tokens
   std::int64_t skipped_bytes = 0;         // of file_bytes, what these take
+  bool predicts_next_tokens = false;      // by the first of these, for Speculation::kMtp
   std::int32_t embedding_length = 0;
   std::int32_t num_heads = 0;
   std::vector<KvLayersDescription> kv_layers =

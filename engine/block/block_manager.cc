@@ -14,7 +14,7 @@ BlockManager::BlockManager(const BlockManagerOptions& options)
       prefix_cache_(options.num_blocks, options.block_size, options.hash),
       states_(options.num_states, options.num_host_states, prefix_cache_, events_),
       windows_(options.window, options.block_size, options.num_blocks, options.num_window_blocks,
-               options.num_host_blocks, options.num_host_window_blocks),
+               options.num_host_blocks, options.num_host_window_blocks, events_),
       moved_to_(static_cast<std::size_t>(std::max(options.num_blocks, options.num_host_blocks)), kNoBlock) {
   OCTAVO_CHECK(options.largest_run == 0 || !options.enable_prefix_caching,
                "contiguous runs of %d blocks cannot be shared", options.largest_run);
@@ -304,6 +304,12 @@ void BlockManager::leave_behind(BlockTable& table, const SequenceContent& conten
     ++windows_.totals().num_left;
     events_.record(BlockEventKind::kLeaveWindow, table.owner_, block, windows_.num_readers(block));
   }
+  if (end > table.num_blocks()) note_skipped(table);
+}
+
+void BlockManager::note_skipped(const BlockTable& table) {
+  if (table.num_left_behind_ == 0) return;
+  events_.record(BlockEventKind::kWindowSkip, table.owner_, kNoBlock, table.num_left_behind_);
 }
 
 void BlockManager::open_window(BlockTable& table, std::int32_t num_tokens) {
@@ -315,17 +321,18 @@ void BlockManager::open_window(BlockTable& table, std::int32_t num_tokens) {
     if (!windows_.has_part(block)) {
       OCTAVO_CHECK(i * options_.block_size >= table.num_computed_tokens_,
                    "the window part of block %d is gone", block.value);
-      windows_.open(block);
+      windows_.open(block, table.owner_);
     }
     table.window_places_[static_cast<std::size_t>(i)] = windows_.place_of(block);
   }
 }
 
-void BlockManager::copy_window(BlockId source, BlockId target) {
+void BlockManager::copy_window(BlockId source, BlockId target, SequenceId owner) {
   if (!windows_.is_used()) return;
   OCTAVO_CHECK(windows_.has_part(source), "the window part of block %d is gone", source.value);
-  window_moves_.push_back(
-      {.kind = PoolMoveKind::kCopy, .source = windows_.place_of(source), .target = windows_.open(target)});
+  window_moves_.push_back({.kind = PoolMoveKind::kCopy,
+                           .source = windows_.place_of(source),
+                           .target = windows_.open(target, owner)});
 }
 
 // Places in the host pool that swap_out() takes.
@@ -352,6 +359,7 @@ void BlockManager::move_window_out(const BlockTable& table) {
     window_moves_.push_back({.kind = PoolMoveKind::kSwapOut,
                              .source = windows_.place_of(block),
                              .target = windows_.open_host(host_block)});
+    events_.record(BlockEventKind::kWindowSwapOut, table.owner_, block, host_block.value);
     ++windows_.totals().num_swapped_out;
   }
 }
@@ -365,15 +373,16 @@ void BlockManager::move_windows_in(std::span<const MovingTable> tables,
     for (std::size_t t = 0; t < tables.size(); ++t) {
       const BlockTable& table = *tables[t].table;
       for (auto i = static_cast<std::size_t>(table.num_left_behind_); i < table.blocks_.size(); ++i)
-        visit(device[t][i], table.blocks_[i]);
+        visit(table.owner_, device[t][i], table.blocks_[i]);
     }
   };
-  for_each_read([&](BlockId block, BlockId) { windows_.read(block); });
-  for_each_read([&](BlockId block, BlockId host_block) {
+  for_each_read([&](SequenceId, BlockId block, BlockId) { windows_.read(block); });
+  for_each_read([&](SequenceId owner, BlockId block, BlockId host_block) {
     if (windows_.has_part(block)) return;
     window_moves_.push_back({.kind = PoolMoveKind::kSwapIn,
                              .source = windows_.host_place_of(host_block),
-                             .target = windows_.open(block)});
+                             .target = windows_.open(block, owner)});
+    events_.record(BlockEventKind::kWindowSwapIn, owner, block, host_block.value);
     ++windows_.totals().num_swapped_in;
   });
 }
@@ -396,14 +405,15 @@ BlockManager::AppendedMatch BlockManager::append_match(BlockTable& table, const 
   if (states_.is_used()) return resume(table, content, max_tokens, *copies);
   if (windows_.is_used()) {
     const std::int32_t most = most_tokens_with_window(table, content, max_tokens);
-    const std::int32_t num_blocks =
-        std::min(most / options_.block_size,
-                 table.num_sealed_blocks_ + static_cast<std::int32_t>(table.known_.size()));
+    const std::int32_t num_found = table.num_sealed_blocks_ + static_cast<std::int32_t>(table.known_.size());
+    const std::int32_t num_blocks = std::min(most / options_.block_size, num_found);
     table.known_.clear();
     leave_behind(table, content, std::max(table.num_computed_tokens_, num_blocks * options_.block_size));
     append_hits(table, content, most, appended);
     if (most < max_tokens) {
       appended.miss = {.cause = MissCause::kBehindWindow, .position = most};
+      events_.record(BlockEventKind::kWindowMiss, table.owner_, kNoBlock,
+                     std::min(num_found * options_.block_size, max_tokens) - most);
       return appended;
     }
   }
@@ -491,6 +501,7 @@ void BlockManager::append_partial(BlockTable& table, const SequenceContent& cont
   if (!is_worth_it || !can_copy_partial(table, source, max_tokens)) return;
   if (windows_.is_used() && !windows_.has_part(source)) {
     appended.miss.cause = MissCause::kBehindWindow;
+    events_.record(BlockEventKind::kWindowMiss, table.owner_, kNoBlock, closest.num_equal);
     return;
   }
   copy_start(table, content, closest.node, closest.num_equal, *copies);
@@ -531,7 +542,7 @@ void BlockManager::copy_start(BlockTable& table, const SequenceContent& content,
   pool_.set_filled(target, num_tokens);
   events_.record(BlockEventKind::kFill, table.owner_, target, num_tokens);
   append(table, target);
-  copy_window(source, target);
+  copy_window(source, target, table.owner_);
   table.num_computed_tokens_ = table.num_assigned_tokens_ =
       table.num_sealed_blocks_ * options_.block_size + num_tokens;
   leave_behind(table, content, table.num_computed_tokens_);
@@ -593,7 +604,7 @@ void BlockManager::copy_on_write(BlockTable& table, std::vector<BlockCopy>& copi
   pool_.set_assigned(entry, pool_.at(source).num_assigned);
   pool_.set_filled(entry, pool_.at(source).num_filled);
   if (windows_.is_used()) windows_.read(entry);
-  copy_window(source, entry);
+  copy_window(source, entry, table.owner_);
   leave_window(source);
   let_go(source, table.owner_);
 }
@@ -730,6 +741,7 @@ void BlockManager::share_first(const BlockTable& table, BlockTable& other, std::
                static_cast<unsigned long long>(other.owner_.value), other.num_blocks());
   other.known_.clear();
   other.num_left_behind_ = table.num_left_behind_;
+  note_skipped(other);
   for (const BlockId block : std::span(table.blocks_).first(static_cast<std::size_t>(num_blocks))) {
     append(other, block);
     events_.record(BlockEventKind::kShare, other.owner_, block, pool_.ref(block));
@@ -809,6 +821,7 @@ BlockManager::AppendedMatch BlockManager::swap_in(std::span<const MovingTable> t
   std::vector<std::vector<BlockId>> device_blocks(tables.size());
   // All that is found is referenced first, so that making room for the rest does not evict it.
   for (std::size_t i = 0; i < tables.size(); ++i) {
+    note_skipped(*tables[i].table);
     const AppendedMatch found = find_on_device(*tables[i].table, tables[i].content, device_blocks[i]);
     if (i == 0) found_first = found;
   }
@@ -962,6 +975,7 @@ std::vector<BlockSnapshot> BlockManager::snapshot(std::span<const OwnedTable> ta
     if (windows_.is_used() && windows_.has_part(BlockId{id})) {
       shown.window = windows_.num_readers(BlockId{id}) > 0 ? WindowPart::kUsed : WindowPart::kCached;
       shown.window_place = windows_.place_of(BlockId{id});
+      if (shown.window == WindowPart::kCached) shown.window_retention = windows_.retention_of(BlockId{id});
     }
   }
   std::vector<bool> has_owner(blocks.size());

@@ -290,10 +290,11 @@ class BlockManager {
   std::int32_t most_tokens_with_window(BlockTable& table, const SequenceContent& content,
                                        std::int32_t max_tokens) const;
   RetentionClass window_retention(const SequenceContent& content, std::int32_t block_index) const;
+  void note_skipped(const BlockTable& table);
   void leave_window(BlockId block);
   void leave_behind(BlockTable& table, const SequenceContent& content, std::int32_t num_tokens);
   void drop_window(BlockId block);
-  void copy_window(BlockId source, BlockId target);
+  void copy_window(BlockId source, BlockId target, SequenceId owner);
   std::int32_t num_windows_to_move(std::span<const MovingTable> tables);
   void move_window_out(const BlockTable& table);
   void move_windows_in(std::span<const MovingTable> tables, std::span<const std::vector<BlockId>> device);

@@ -124,17 +124,27 @@ bool StateManager::keep(BlockId state, SequenceId owner, Checkpoint checkpoint) 
   const BlockId same = find([&](const CheckpointPlace& place) { return place == checkpoint.place; });
   if (same != kNoBlock) {
     Checkpoint& known = *kept_of(same).checkpoint;
-    known.retention = std::max(known.retention, checkpoint.retention);
+    if (checkpoint.retention > known.retention) {
+      known.retention = checkpoint.retention;
+      note_worth(same);
+    }
     use(same);
     return false;
   }
   events_.record(BlockEventKind::kStateKeep, owner, state,
                  checkpoint_aux(checkpoint.place.position, checkpoint.reason));
   kept_of(state).checkpoint = std::move(checkpoint);
+  note_worth(state);
   use(state);
   ++num_checkpoints_;
   ++totals_.num_taken;
   return true;
+}
+
+void StateManager::note_worth(BlockId state) {
+  const Checkpoint& checkpoint = *checkpoint_of(state);
+  events_.record(BlockEventKind::kStateWorth, SequenceId{}, state,
+                 checkpoint_worth_aux(checkpoint.num_saved_tokens, checkpoint.retention));
 }
 
 void StateManager::forget(BlockId state, Forgetting why, SequenceId by) {

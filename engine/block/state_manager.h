@@ -132,6 +132,7 @@ class StateManager {
   const Kept& kept_of(BlockId state) const { return kept_[index_of(state)]; }
   enum class Forgetting : std::uint8_t { kGivenUp, kEvicted };
   void use(BlockId state);
+  void note_worth(BlockId state);
   void unref(BlockId state);
   void unref_host(BlockId host_state);
   void forget(BlockId state, Forgetting why, SequenceId by = {});

@@ -18,14 +18,16 @@ std::vector<BlockId> all_places(std::int32_t num_places) {
 
 WindowManager::WindowManager(std::int32_t window, std::int32_t block_size, std::int32_t num_blocks,
                              std::int32_t num_places, std::int32_t num_host_blocks,
-                             std::int32_t num_host_places)
+                             std::int32_t num_host_places, BlockEventLog& events)
     : window_(window),
       block_size_(block_size),
       num_places_(window > 0 ? num_places : 0),
+      num_host_places_(window > 0 ? num_host_places : 0),
+      events_(events),
       parts_(static_cast<std::size_t>(window > 0 ? num_blocks : 0)),
       free_(all_places(num_places_)),
       host_places_(static_cast<std::size_t>(window > 0 ? num_host_blocks : 0), kNoBlock),
-      free_host_(all_places(window > 0 ? num_host_places : 0)) {}
+      free_host_(all_places(num_host_places_)) {}
 
 std::int32_t WindowManager::first_block_read(std::int32_t num_tokens) const {
   return std::max(0, num_tokens - window_ + 1) / block_size_;
@@ -40,30 +42,33 @@ void WindowManager::leave(BlockId block, std::optional<RetentionClass> retention
   Part& part = part_of(block);
   OCTAVO_CHECK(part.num_readers > 0, "nobody reads the window part of block %d", block.value);
   if (--part.num_readers > 0 || part.place == kNoBlock) return;
-  if (!retention) return close(block);
+  if (!retention) return close(block, Closing::kUnfindable);
   part.retention = *retention;
   part.left_at = ++num_left_;
   unread_.insert(key_of(block));
+  events_.record(BlockEventKind::kWindowKeep, SequenceId{}, block, static_cast<std::int32_t>(*retention));
 }
 
-BlockId WindowManager::open(BlockId block) {
+BlockId WindowManager::open(BlockId block, SequenceId owner) {
   OCTAVO_CHECK(!has_part(block) && num_readers(block) > 0, "block %d has a window part, or nobody reads it",
                block.value);
   if (free_.empty()) {
     OCTAVO_CHECK(!unread_.empty(), "all %d places of window parts are in use", num_places_);
     const BlockId victim = std::get<BlockId>(*unread_.begin());
     unread_.erase(unread_.begin());
-    close(victim);
+    close(victim, Closing::kEvicted, owner);
     ++totals_.num_evicted;
   }
   const BlockId place = part_of(block).place = free_.back();
   free_.pop_back();
+  events_.record(BlockEventKind::kWindowOpen, owner, block, place.value);
   totals_.peak_used = std::max(totals_.peak_used, num_used());
   totals_.peak_held = std::max(totals_.peak_held, num_places_ - num_free());
   return place;
 }
 
-void WindowManager::close(BlockId block) {
+void WindowManager::close(BlockId block, Closing why, SequenceId by) {
+  events_.record(BlockEventKind::kWindowClose, by, block, why == Closing::kEvicted ? 1 : 0);
   free_.push_back(part_of(block).place);
   part_of(block).place = kNoBlock;
 }
@@ -72,7 +77,7 @@ void WindowManager::drop(BlockId block) {
   OCTAVO_CHECK(num_readers(block) == 0, "the window part of block %d is read", block.value);
   if (!has_part(block)) return;
   unread_.erase(key_of(block));
-  close(block);
+  close(block, Closing::kUnfindable);
 }
 
 BlockId WindowManager::open_host(BlockId host_block) {
@@ -95,6 +100,7 @@ void WindowManager::describe(KvFigures& figures) const {
   figures.used_window_blocks = num_used();
   figures.cached_window_blocks = num_cached();
   figures.free_window_blocks = num_free();
+  figures.host_used_window_blocks = num_host_places_ - num_free_host();
 }
 
 std::optional<std::string> WindowManager::broken_invariant(std::span<const std::int32_t> num_readers) const {

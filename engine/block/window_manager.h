@@ -34,6 +34,7 @@
 #include "engine/api/metrics.h"
 #include "engine/base/ids.h"
 #include "engine/block/block.h"
+#include "engine/block/block_event_log.h"
 
 namespace octavo::block {
 
@@ -59,9 +60,11 @@ constexpr std::int32_t most_sequences_with_windows(std::int32_t window, std::int
 class WindowManager {
  public:
   // window 0: no layer has one, or those that have one keep theirs beside the others'; then nothing here is
-  // ever asked. Places are named as blocks are, each in its own pool.
+  // ever asked. Places are named as blocks are, each in its own pool. `events` takes what happens to parts,
+  // and outlives this object.
   WindowManager(std::int32_t window, std::int32_t block_size, std::int32_t num_blocks,
-                std::int32_t num_places, std::int32_t num_host_blocks, std::int32_t num_host_places);
+                std::int32_t num_places, std::int32_t num_host_blocks, std::int32_t num_host_places,
+                BlockEventLog& events);
 
   bool is_used() const { return window_ > 0; }
 
@@ -73,6 +76,8 @@ class WindowManager {
   BlockId place_of(BlockId block) const { return part_of(block).place; }
   bool has_part(BlockId block) const { return place_of(block) != kNoBlock; }
   std::int32_t num_readers(BlockId block) const { return part_of(block).num_readers; }
+  // How long to keep one that nobody reads. REQUIRES: it has one, without a reader
+  RetentionClass retention_of(BlockId block) const { return part_of(block).retention; }
   BlockId host_place_of(BlockId host_block) const { return host_places_[index_of(host_block)]; }
   std::int32_t num_free_host() const { return static_cast<std::int32_t>(free_host_.size()); }
 
@@ -87,9 +92,9 @@ class WindowManager {
   void read(BlockId block);
   // One reader less. `retention`: how long to keep what nobody reads now; nothing: not at all.
   void leave(BlockId block, std::optional<RetentionClass> retention);
-  // Gives a block that is read a place, whose contents are undefined. Another's part is given up where no
-  // place is free. REQUIRES: it has none; one can be had.
-  BlockId open(BlockId block);
+  // Gives a block that is read a place, whose contents are undefined, for `owner`. Another's part is given up
+  // where no place is free. REQUIRES: it has none; one can be had.
+  BlockId open(BlockId block, SequenceId owner);
   // The block's contents are gone. REQUIRES: nobody reads it.
   void drop(BlockId block);
 
@@ -123,9 +128,11 @@ class WindowManager {
     const Part& part = part_of(block);
     return {part.retention, part.left_at, block};
   }
-  void close(BlockId block);
+  enum class Closing : std::uint8_t { kUnfindable, kEvicted };
+  void close(BlockId block, Closing why, SequenceId by = {});
 
-  const std::int32_t window_, block_size_, num_places_;
+  const std::int32_t window_, block_size_, num_places_, num_host_places_;
+  BlockEventLog& events_;
   std::vector<Part> parts_;  // index = block id
   std::vector<BlockId> free_;
   std::set<Key> unread_;

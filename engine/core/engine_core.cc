@@ -58,7 +58,8 @@ EngineCore::EngineCore(const scheduler::SchedulerOptions& options, EngineDepende
       scheduler_(options),
       recorder_(std::make_shared<metrics::StepRecorder>(
           metrics::PoolShape{options.block_size, options.num_blocks, options.num_host_blocks,
-                             options.num_states, options.num_host_states})) {}
+                             options.num_states, options.num_host_states, options.window,
+                             options.num_window_blocks, options.num_host_window_blocks})) {}
 
 std::vector<EngineEvent> EngineCore::step(std::vector<EngineCommand> commands) {
   handle(std::move(commands));  // From here on, the set of requests is fixed for this step.
@@ -221,6 +222,8 @@ void EngineCore::publish(Step& step) {
     step.record->filled_slots = figures.filled_slots;
     step.record->num_swapped_groups = scheduler_.num_swapped_out();
     step.record->host_used_blocks = figures.host_used_blocks;
+    step.record->used_window_blocks = figures.used_window_blocks;
+    step.record->cached_window_blocks = figures.cached_window_blocks;
   }
   std::vector<BlockEvent> block_events = scheduler_.take_events();
   const std::int64_t now_us = dependencies_.clock->now_us();
@@ -285,7 +288,11 @@ void EngineCore::deliver_tokens(Step& step) {
       if (token.token_id >= 0) committed.push_back({token.sequence_id, token.token_id});
     }
   }
-  scheduler_.commit(step.plan, committed);
+  const bool was_executed = !step.plan.empty() || step.plan.moves_memory();
+  const bool is_settled = step.plan.num_draft_tokens > 0 || options_.speculative == Speculation::kMtp;
+  std::vector<SequenceId> guessable;
+  if (was_executed && is_settled) guessable = dependencies_.runner->settle(step.plan, committed);
+  scheduler_.commit(step.plan, committed, guessable);
   count_drafts(step, deliveries);
   for (Delivery& delivery : deliveries) {
     const auto request = requests_.find(delivery.request_id);

@@ -50,6 +50,24 @@ void recount_states(const KvSnapshot& snapshot, KvFigures& figures) {
   figures.host_used_states = count_host_used_states(snapshot);
 }
 
+void recount_windows(const KvSnapshot& snapshot, KvFigures& figures) {
+  for (const BlockSnapshot& block : snapshot.blocks) {
+    figures.used_window_blocks += block.window == WindowPart::kUsed ? 1 : 0;
+    figures.cached_window_blocks += block.window == WindowPart::kCached ? 1 : 0;
+  }
+  figures.free_window_blocks =
+      snapshot.totals.num_window_blocks - figures.used_window_blocks - figures.cached_window_blocks;
+  if (snapshot.totals.num_window_blocks == 0) return;
+  std::set<BlockId> host_blocks;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (sequence.state != SequenceState::kSwapped) continue;
+    for (auto i = static_cast<std::size_t>(sequence.num_blocks_left_behind); i < sequence.block_table.size();
+         ++i)
+      host_blocks.insert(sequence.block_table[i]);
+  }
+  figures.host_used_window_blocks = static_cast<std::int32_t>(host_blocks.size());
+}
+
 // Slots that attention reads for some sequence: each slot of a block once.
 std::int64_t count_read_slots(const KvSnapshot& snapshot) {
   const std::int32_t block_size = snapshot.totals.block_size;
@@ -96,6 +114,7 @@ KvFigures recount_figures(const KvSnapshot& snapshot) {
       (std::int64_t{figures.logical_blocks} - figures.used_blocks) * snapshot.totals.bytes_per_block;
   figures.host_used_blocks = count_host_used_blocks(snapshot);
   recount_states(snapshot, figures);
+  recount_windows(snapshot, figures);
   if (figures.used_blocks == 0) return figures;
   const double num_used = figures.used_blocks;
   figures.sharing_ratio = figures.logical_blocks / num_used;
@@ -139,6 +158,20 @@ std::vector<Scatter> measure_scatter(const KvSnapshot& snapshot) {
     }
   }
   return scatters;
+}
+
+WindowUse measure_windows(const KvSnapshot& snapshot) {
+  WindowUse use;
+  if (snapshot.totals.num_window_blocks == 0) return use;
+  for (const SequenceSnapshot& sequence : snapshot.sequences) {
+    if (has_device_blocks(sequence)) use.num_left_behind += sequence.num_blocks_left_behind;
+  }
+  for (const BlockSnapshot& block : snapshot.blocks) {
+    const bool is_held = block.state != BlockState::kFree;
+    use.num_spared += is_held && block.window == WindowPart::kNone ? 1 : 0;
+  }
+  use.spared_bytes = use.num_spared * snapshot.totals.bytes_per_window_block;
+  return use;
 }
 
 Counterfactuals measure_counterfactuals(const KvSnapshot& snapshot, std::int32_t max_model_len) {

@@ -41,6 +41,14 @@ struct Scatter {
 };
 std::vector<Scatter> measure_scatter(const KvSnapshot& snapshot);  // of sequences with device blocks
 
+// What it spares that layers with a window keep only what they read. 0 where they have no pool of their own.
+struct WindowUse {
+  std::int64_t num_left_behind = 0;  // table entries whose window parts their sequences read no more
+  std::int64_t num_spared = 0;       // used and cached blocks without a window part
+  std::int64_t spared_bytes = 0;
+};
+WindowUse measure_windows(const KvSnapshot& snapshot);
+
 // What other rules would hold at this moment for the same running sequences.
 struct Counterfactuals {
   // A chunk of max_model_len for each sequence, from its start to its end

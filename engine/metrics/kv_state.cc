@@ -30,6 +30,8 @@ bool names_block(BlockEventKind kind) {
     case BlockEventKind::kPreempt:
     case BlockEventKind::kResume:
     case BlockEventKind::kFork:
+    case BlockEventKind::kWindowSkip:
+    case BlockEventKind::kWindowMiss:
     case BlockEventKind::kPrune: return false;
     default: return !is_of_states(kind);
   }
@@ -41,6 +43,8 @@ bool names_sequence(BlockEventKind kind) {
     case BlockEventKind::kHit:
     case BlockEventKind::kShare:
     case BlockEventKind::kFill:
+    case BlockEventKind::kLeaveWindow:
+    case BlockEventKind::kWindowSkip:
     case BlockEventKind::kCopyOnWrite: return true;
     default: return false;
   }
@@ -70,7 +74,8 @@ Entry entry_or_none(const std::vector<Entry>& entries, std::size_t index) {
 
 }  // namespace
 
-KvState::KvState(const PoolShape& shape) : shape_(shape) {
+KvState::KvState(const PoolShape& shape)
+    : shape_(shape), is_window_taken_(static_cast<std::size_t>(shape.num_window_blocks)) {
   OCTAVO_CHECK(shape.block_size >= 1 && shape.num_blocks >= 0 && shape.num_host_blocks >= 0,
                "%d tokens a block, %d and %d blocks", shape.block_size, shape.num_blocks,
                shape.num_host_blocks);
@@ -81,7 +86,8 @@ KvState::KvState(const PoolShape& shape) : shape_(shape) {
 KvState KvState::from(const KvSnapshot& snapshot) {
   const KvTotals& totals = snapshot.totals;
   KvState state({totals.block_size, static_cast<std::int32_t>(snapshot.blocks.size()), totals.num_host_blocks,
-                 static_cast<std::int32_t>(snapshot.states.size()), totals.num_host_states});
+                 static_cast<std::int32_t>(snapshot.states.size()), totals.num_host_states, totals.window,
+                 totals.num_window_blocks, totals.num_host_window_blocks});
   state.step_ = snapshot.step;
   for (std::size_t i = 0; i < snapshot.blocks.size(); ++i) {
     const BlockSnapshot& from = snapshot.blocks[i];
@@ -90,11 +96,16 @@ KvState KvState::from(const KvSnapshot& snapshot) {
     block = {from.state, from.findable, 0, from.ref_count, from.num_pins};
     (from.state == BlockState::kUsed ? state.num_used_ : state.num_cached_) += 1;
     state.set_filled(block, static_cast<std::int16_t>(from.filled));
+    if (from.window == WindowPart::kNone) continue;
+    entry_at(state.windows_, static_cast<std::int32_t>(i)) = {from.window_place, 0, from.window_retention};
+    state.is_window_taken_[static_cast<std::size_t>(from.window_place.value)] = true;
+    ++state.num_open_windows_;
   }
   for (std::size_t i = 0; i < snapshot.states.size(); ++i) {
     const StateSnapshot& from = snapshot.states[i];
     if (from.is_checkpoint)
-      entry_at(state.states_, static_cast<std::int32_t>(i)) = {0, true, from.reason, from.position};
+      entry_at(state.states_, static_cast<std::int32_t>(i)) = {
+          0, true, from.reason, from.position, from.num_saved_tokens, from.retention};
   }
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     if (sequence.state_slot.value >= 0) {
@@ -103,8 +114,9 @@ KvState KvState::from(const KvSnapshot& snapshot) {
     }
     if (sequence.block_table.empty()) continue;
     if (sequence.state != SequenceState::kSwapped) {
-      state.tables_[sequence.sequence_id.value] = sequence.block_table;
-      state.num_logical_ += static_cast<std::int32_t>(sequence.block_table.size());
+      if (sequence.num_blocks_left_behind > 0)
+        state.num_left_[sequence.sequence_id.value] = sequence.num_blocks_left_behind;
+      for (const BlockId block : sequence.block_table) state.append_entry(sequence.sequence_id.value, block);
       continue;
     }
     for (std::size_t i = 0; i < sequence.block_table.size(); ++i) {
@@ -113,8 +125,15 @@ KvState KvState::from(const KvSnapshot& snapshot) {
       const std::int32_t num_filled =
           std::clamp(sequence.num_computed_tokens - static_cast<std::int32_t>(i) * totals.block_size, 0,
                      totals.block_size);
-      host = {true, std::max(host.num_filled, static_cast<std::int16_t>(num_filled))};
+      const bool has_window =
+          state.shape_.num_window_blocks > 0 && std::cmp_greater_equal(i, sequence.num_blocks_left_behind);
+      host = {true, std::max(host.num_filled, static_cast<std::int16_t>(num_filled)),
+              host.has_window || has_window};
     }
+  }
+  for (std::size_t i = 0; i < snapshot.blocks.size(); ++i) {
+    const std::int32_t num_pins = snapshot.blocks[i].num_pins;
+    if (num_pins > 0) state.count_reader(BlockId{static_cast<std::int32_t>(i)}, num_pins);
   }
   return state;
 }
@@ -145,9 +164,8 @@ Result<void> KvState::apply(const BlockEvent& event) {
       case BlockEventKind::kPreempt:
       case BlockEventKind::kResume:
       case BlockEventKind::kFork:
-      case BlockEventKind::kLeaveWindow:
       case BlockEventKind::kPrune: return {};
-      default: return apply_to_states(event);
+      default: return is_of_windows(event.kind) ? apply_to_windows(event) : apply_to_states(event);
     }
   };
   OCTAVO_TRY_VOID(handle());
@@ -173,8 +191,7 @@ Result<void> KvState::allocate(const BlockEvent& event) {
   if (block.state != BlockState::kFree) return impossible(event, "the block is not free");
   block = {.state = BlockState::kUsed, .ref_count = 1};
   ++num_used_;
-  tables_[event.sequence].push_back(BlockId{event.block});
-  ++num_logical_;
+  append_entry(event.sequence, BlockId{event.block});
   return {};
 }
 
@@ -193,9 +210,9 @@ Result<void> KvState::reference(const BlockEvent& event) {
   ++block.ref_count;
   if (event.kind == BlockEventKind::kPin) {
     ++block.num_pins;
+    count_reader(BlockId{event.block}, 1);
   } else {
-    tables_[event.sequence].push_back(BlockId{event.block});
-    ++num_logical_;
+    append_entry(event.sequence, BlockId{event.block});
   }
   return {};
 }
@@ -208,13 +225,13 @@ Result<void> KvState::release(const BlockEvent& event) {
   if (event.sequence == 0) {
     if (block.num_pins == 0) return impossible(event, "no pin names the block");
     --block.num_pins;
+    count_reader(BlockId{event.block}, -1);
   } else {
     const auto table = tables_.find(event.sequence);
     if (table == tables_.end()) return impossible(event, "the sequence has no blocks");
     const auto entry = find_last(table->second, BlockId{event.block});
     if (entry == table->second.end()) return impossible(event, "the sequence does not name the block");
-    table->second.erase(entry);
-    --num_logical_;
+    erase_entry(event.sequence, table->second, entry);
     if (table->second.empty()) tables_.erase(table);
   }
   if (--block.ref_count > 0) return {};
@@ -230,6 +247,8 @@ Result<void> KvState::discard(const BlockEvent& event) {
   if (block.state != BlockState::kCached) {
     return impossible(event, block.state == BlockState::kFree ? "the block is free" : "the block is in use");
   }
+  if (window(BlockId{event.block}).part() != WindowPart::kNone)
+    return impossible(event, "the block has a window part");
   block = {};
   --num_cached_;
   return {};
@@ -267,16 +286,24 @@ Result<void> KvState::copy(const BlockEvent& event) {
   if (event.kind == BlockEventKind::kCopyPartial) return {};
   const auto table = tables_.find(event.sequence);
   if (table == tables_.end()) return impossible(event, "the sequence has no blocks");
-  take_place(table->second, BlockId{event.block}, BlockId{event.aux});
+  take_place(event.sequence, BlockId{event.block}, BlockId{event.aux});
   set_filled(target, source.num_filled);
   return {};
 }
 
 // The source stays in the table, behind everything, until its kUnref.
-void KvState::take_place(Table& table, BlockId source, BlockId target) {
+void KvState::take_place(std::uint64_t sequence, BlockId source, BlockId target) {
+  Table& table = tables_[sequence];
   const auto old_place = find_last(table, source);
   const auto new_place = find_last(table, target);
-  if (old_place != table.end() && new_place != table.end()) std::iter_swap(old_place, new_place);
+  if (old_place == table.end() || new_place == table.end()) return;
+  const auto first_read =
+      table.begin() +
+      std::min(std::ssize(table), static_cast<std::ptrdiff_t>(num_left_behind(SequenceId{sequence})));
+  const int change = (new_place >= first_read ? 1 : 0) - (old_place >= first_read ? 1 : 0);
+  if (change != 0) count_reader(source, change);
+  if (change != 0) count_reader(target, -change);
+  std::iter_swap(old_place, new_place);
 }
 
 Result<void> KvState::swap_out(const BlockEvent& event) {
@@ -327,6 +354,7 @@ Result<void> KvState::apply_to_states(const BlockEvent& event) {
     case BlockEventKind::kStateRelease: return release_state(event);
     case BlockEventKind::kStateKeep: return keep_state(event);
     case BlockEventKind::kStateForget: return forget_state(event);
+    case BlockEventKind::kStateWorth: return value_state(event);
     case BlockEventKind::kStateSwapOut: return swap_state_out(event);
     case BlockEventKind::kStateSwapIn: return swap_state_in(event);
     default: return impossible(event, "the kind of event is unknown");
@@ -342,8 +370,9 @@ Result<void> KvState::check_state(const BlockEvent& event) const {
       event.kind == BlockEventKind::kStateSwapOut || event.kind == BlockEventKind::kStateSwapIn;
   if (names_host && (event.aux < 0 || event.aux >= shape_.num_host_states))
     return impossible(event, "the host pool has " + with_noun(shape_.num_host_states, "states"));
-  if (event.kind != BlockEventKind::kStateForget && event.sequence == 0)
-    return impossible(event, "it names no sequence");
+  const bool names_owner =
+      event.kind != BlockEventKind::kStateForget && event.kind != BlockEventKind::kStateWorth;
+  if (names_owner && event.sequence == 0) return impossible(event, "it names no sequence");
   return {};
 }
 
@@ -407,6 +436,15 @@ Result<void> KvState::forget_state(const BlockEvent& event) {
   return {};
 }
 
+Result<void> KvState::value_state(const BlockEvent& event) {
+  if (event.aux < 0) return impossible(event, "it saves nothing");
+  State& state = entry_at(states_, event.block);
+  if (!state.is_checkpoint) return impossible(event, "the state is no checkpoint");
+  state.num_saved_tokens = checkpoint_saved_tokens(event.aux);
+  state.retention = checkpoint_retention(event.aux);
+  return {};
+}
+
 void KvState::move_state(std::uint64_t sequence, std::optional<StatePlace> place) {
   if (const auto before = state_of(SequenceId{sequence})) count_owner(*before, -1);
   if (!place) {
@@ -436,7 +474,140 @@ std::optional<KvState::StatePlace> KvState::state_of(SequenceId sequence) const 
   return found == state_places_.end() ? std::nullopt : std::optional(found->second);
 }
 
+// ---- window parts
+
+Result<void> KvState::apply_to_windows(const BlockEvent& event) {
+  // Older recordings tell who left a part, and not of which pool.
+  if (shape_.num_window_blocks == 0) {
+    if (event.kind == BlockEventKind::kLeaveWindow) return {};
+    return impossible(event, "the pool has no window parts");
+  }
+  switch (event.kind) {
+    case BlockEventKind::kLeaveWindow: return leave_window(event);
+    case BlockEventKind::kWindowSkip: return skip_windows(event);
+    case BlockEventKind::kWindowOpen: return open_window(event);
+    case BlockEventKind::kWindowKeep: return keep_window(event);
+    case BlockEventKind::kWindowClose: return close_window(event);
+    case BlockEventKind::kWindowMiss: return {};
+    default: return swap_window(event);
+  }
+}
+
+// The next one in the order of the table.
+Result<void> KvState::leave_window(const BlockEvent& event) {
+  const auto table = tables_.find(event.sequence);
+  const std::int32_t index = num_left_behind(SequenceId{event.sequence});
+  const bool is_next = table != tables_.end() && std::cmp_less(index, table->second.size()) &&
+                       table->second[static_cast<std::size_t>(index)].value == event.block;
+  if (!is_next) return impossible(event, "it is not the first block that the sequence reads");
+  const std::int32_t num_readers = window(BlockId{event.block}).num_readers - 1;
+  if (event.aux != num_readers)
+    return impossible(event, "afterwards it has " + with_noun(num_readers, "readers"));
+  count_reader(BlockId{event.block}, -1);
+  num_left_[event.sequence] = index + 1;
+  return {};
+}
+
+Result<void> KvState::skip_windows(const BlockEvent& event) {
+  const std::int32_t before = num_left_behind(SequenceId{event.sequence});
+  if (event.aux <= 0 || event.aux < before)
+    return impossible(event, "the sequence left " + with_noun(before, "blocks behind"));
+  const auto table = table_of(SequenceId{event.sequence});
+  const auto end = std::min(static_cast<std::size_t>(event.aux), table.size());
+  for (auto i = static_cast<std::size_t>(before); i < end; ++i) count_reader(table[i], -1);
+  num_left_[event.sequence] = event.aux;
+  return {};
+}
+
+Result<void> KvState::open_window(const BlockEvent& event) {
+  if (event.aux < 0 || event.aux >= shape_.num_window_blocks)
+    return impossible(event, "the pool has " + with_noun(shape_.num_window_blocks, "window parts"));
+  if (block(BlockId{event.block}).state != BlockState::kUsed)
+    return impossible(event, "the block is not in use");
+  WindowPlace& window = entry_at(windows_, event.block);
+  if (window.part() != WindowPart::kNone) return impossible(event, "the block has one already");
+  if (is_window_taken_[static_cast<std::size_t>(event.aux)]) return impossible(event, "the place is taken");
+  window.place = BlockId{event.aux};
+  is_window_taken_[static_cast<std::size_t>(event.aux)] = true;
+  ++num_open_windows_;
+  if (window.num_readers > 0) ++num_used_windows_;
+  return {};
+}
+
+// It comes before what ends the last reading.
+Result<void> KvState::keep_window(const BlockEvent& event) {
+  if (window(BlockId{event.block}).part() == WindowPart::kNone)
+    return impossible(event, "the block has none");
+  if (event.aux < 0 || event.aux > static_cast<std::int32_t>(RetentionClass::kPinned))
+    return impossible(event, "the retention class is unknown");
+  entry_at(windows_, event.block).retention = static_cast<RetentionClass>(event.aux);
+  return {};
+}
+
+Result<void> KvState::close_window(const BlockEvent& event) {
+  if (window(BlockId{event.block}).part() == WindowPart::kNone)
+    return impossible(event, "the block has none");
+  WindowPlace& window = entry_at(windows_, event.block);
+  if (window.part() == WindowPart::kUsed) --num_used_windows_;
+  --num_open_windows_;
+  is_window_taken_[static_cast<std::size_t>(window.place.value)] = false;
+  window.place = BlockId{-1};
+  window.retention = RetentionClass::kScratch;
+  return {};
+}
+
+Result<void> KvState::swap_window(const BlockEvent& event) {
+  OCTAVO_TRY_VOID(check_host(event));
+  if (!host_block(BlockId{event.aux}).is_used) return impossible(event, "the host block is free");
+  if (window(BlockId{event.block}).part() == WindowPart::kNone)
+    return impossible(event, "the block has none");
+  HostBlock& host = host_at(event.aux);
+  const bool goes_out = event.kind == BlockEventKind::kWindowSwapOut;
+  if (host.has_window == goes_out)
+    return impossible(event, goes_out ? "the host block has one" : "the host block has none");
+  host.has_window = true;
+  return {};
+}
+
+void KvState::count_reader(BlockId block, std::int32_t change) {
+  if (shape_.num_window_blocks == 0) return;
+  WindowPlace& window = entry_at(windows_, block.value);
+  const WindowPart before = window.part();
+  window.num_readers += change;
+  if (window.num_readers > 0) window.retention = RetentionClass::kScratch;
+  num_used_windows_ += (window.part() == WindowPart::kUsed ? 1 : 0) - (before == WindowPart::kUsed ? 1 : 0);
+}
+
+std::int32_t KvState::num_left_behind(SequenceId sequence) const {
+  const auto found = num_left_.find(sequence.value);
+  return found == num_left_.end() ? 0 : found->second;
+}
+
+KvState::WindowPlace KvState::window(BlockId id) const {
+  return entry_or_none(windows_, static_cast<std::size_t>(id.value));
+}
+
 // ---- entries
+
+void KvState::append_entry(std::uint64_t sequence, BlockId block) {
+  Table& table = tables_[sequence];
+  if (std::cmp_greater_equal(table.size(), num_left_behind(SequenceId{sequence}))) count_reader(block, 1);
+  table.push_back(block);
+  ++num_logical_;
+}
+
+// What stood behind it moves by one, and so may come to be left behind.
+void KvState::erase_entry(std::uint64_t sequence, Table& table, Table::iterator entry) {
+  const auto num_left = static_cast<std::ptrdiff_t>(num_left_behind(SequenceId{sequence}));
+  if (entry - table.begin() >= num_left) {
+    count_reader(*entry, -1);
+  } else if (std::ssize(table) > num_left) {
+    count_reader(table[static_cast<std::size_t>(num_left)], -1);
+  }
+  table.erase(entry);
+  --num_logical_;
+  if (table.empty()) num_left_.erase(sequence);
+}
 
 KvState::Block& KvState::block_at(std::int32_t id) { return entry_at(blocks_, id); }
 
@@ -491,6 +662,8 @@ class EventWriter {
     write_host_blocks();
     write_states();
     for (const SequenceId sequence : state_.sequences()) {
+      if (const std::int32_t num_left = state_.num_left_behind(sequence); num_left > 0)
+        add(BlockEventKind::kWindowSkip, sequence.value, BlockId{-1}, num_left);
       for (const BlockId block : state_.table_of(sequence)) name(block, sequence.value);
     }
     for (std::int32_t id = 0; id < state_.shape().num_blocks; ++id) finish(BlockId{id});
@@ -511,6 +684,9 @@ class EventWriter {
     add(BlockEventKind::kAlloc, sequence, id, 0);
     if (block.num_filled > 0) add(BlockEventKind::kFill, sequence, id, block.num_filled);
     if (block.is_findable) add(BlockEventKind::kSeal, sequence, id, 0);
+    const KvState::WindowPlace window = state_.window(id);
+    if (window.part() != WindowPart::kNone)
+      add(BlockEventKind::kWindowOpen, sequence, id, window.place.value);
   }
 
   // Pins, and what no table names.
@@ -521,6 +697,9 @@ class EventWriter {
     if (!is_named) name(id, kNobody);
     for (std::int32_t i = 0; i < block.num_pins; ++i) add(BlockEventKind::kPin, 0, id, ++ref_count(id));
     if (!is_named) add(BlockEventKind::kUnref, kNobody, id, --ref_count(id));
+    const KvState::WindowPlace window = state_.window(id);
+    if (window.part() == WindowPart::kCached)
+      add(BlockEventKind::kWindowKeep, 0, id, static_cast<std::int32_t>(window.retention));
   }
 
   // Through a block that is free while no table has been written.
@@ -532,6 +711,11 @@ class EventWriter {
       add(BlockEventKind::kAlloc, kNobody, kGate, 0);
       add(BlockEventKind::kFill, kNobody, kGate, host.num_filled);
       add(BlockEventKind::kSwapOut, kNobody, kGate, id);
+      if (host.has_window) {
+        add(BlockEventKind::kWindowOpen, kNobody, kGate, 0);
+        add(BlockEventKind::kWindowSwapOut, kNobody, kGate, id);
+        add(BlockEventKind::kWindowClose, 0, kGate, 0);
+      }
       add(BlockEventKind::kUnref, kNobody, kGate, 0);
       add(BlockEventKind::kFree, kNobody, kGate, 0);
     }
@@ -558,6 +742,8 @@ class EventWriter {
       if (state.is_checkpoint) {
         add(BlockEventKind::kStateKeep, sequences.front(), BlockId{id},
             checkpoint_aux(state.position, state.reason));
+        add(BlockEventKind::kStateWorth, 0, BlockId{id},
+            checkpoint_worth_aux(state.num_saved_tokens, state.retention));
       }
       if (!is_owned) add(BlockEventKind::kStateRelease, kNobody, BlockId{id}, 0);
     }
@@ -597,6 +783,10 @@ std::optional<std::string> KvState::difference(const KvState& other) const {
       return "block " + std::to_string(id) + " is " + described(mine) + "; and " + described(theirs);
     }
   }
+  for (std::int32_t id = 0; id < shape_.num_blocks; ++id) {
+    if (window(BlockId{id}) != other.window(BlockId{id}))
+      return "the window part of block " + std::to_string(id) + " differs";
+  }
   for (std::int32_t id = 0; id < shape_.num_host_blocks; ++id) {
     if (host_block(BlockId{id}) != other.host_block(BlockId{id}))
       return "host block " + std::to_string(id) + " differs";
@@ -610,6 +800,8 @@ std::optional<std::string> KvState::difference(const KvState& other) const {
   for (const SequenceId sequence : mine) {
     if (!std::ranges::equal(table_of(sequence), other.table_of(sequence)))
       return "the tables of sequence " + std::to_string(sequence.value) + " differ";
+    if (num_left_behind(sequence) != other.num_left_behind(sequence))
+      return "sequence " + std::to_string(sequence.value) + " left other blocks behind";
   }
   return std::nullopt;
 }

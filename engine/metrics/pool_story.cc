@@ -26,7 +26,10 @@ void leave(PoolStory& story, const KvState& state, const BlockEvent& event) {
   const auto host = story.leaving.find(event.block);
   if (host == story.leaving.end() || event.sequence == 0) return;
   const std::int32_t index = place_of(state.table_of(SequenceId{event.sequence}), event.block);
-  if (index >= 0) story.sequences[event.sequence].host_blocks[index] = host->second;
+  if (index < 0) return;
+  SequenceStory& sequence = story.sequences[event.sequence];
+  sequence.host_blocks[index] = host->second;
+  sequence.num_left_behind = state.num_left_behind(SequenceId{event.sequence});
 }
 
 // Copies in the host pool that are given up: by who came back, or by who ended while swapped out.
@@ -125,6 +128,17 @@ void tell_of_state(PoolStory& story, const KvState& state, const BlockEvent& eve
   of->last_step = event.step;
 }
 
+void tell_of_window(PoolStory& story, BlockStory& block, const BlockEvent& event) {
+  if (event.kind == BlockEventKind::kWindowOpen) {
+    block.window_gone_us = -1;
+    block.window_gone_for = 0;
+  }
+  if (event.kind != BlockEventKind::kWindowClose) return;
+  story.num_evicted_windows += event.aux;
+  block.window_gone_us = event.time_us;
+  block.window_gone_for = event.sequence;
+}
+
 }  // namespace
 
 PoolStory story_of(const KvState& state) {
@@ -136,10 +150,11 @@ PoolStory story_of(const KvState& state) {
     tell(story, rebuilt, event);
     (void)rebuilt.apply(event);
   }
-  for (BlockStory& block : story.blocks) block.born_us = block.last_us = -1;
+  for (BlockStory& block : story.blocks) block.born_us = block.last_us = block.window_gone_us = -1;
   for (StateStory& of : story.states) of.born_us = of.last_us = -1;
   story.num_events_of = {};
-  story.num_hit_tokens = story.num_evicted_states = story.num_states_out = story.num_states_in = 0;
+  story.num_hit_tokens = story.num_evicted_windows = story.num_evicted_states = story.num_states_out =
+      story.num_states_in = 0;
   return story;
 }
 
@@ -149,6 +164,10 @@ void tell(PoolStory& story, const KvState& state, const BlockEvent& event) {
   if (is_of_states(event.kind)) return tell_of_state(story, state, event);
   const bool names_block = event.block >= 0 && static_cast<std::size_t>(event.block) < story.blocks.size();
   const auto table = state.table_of(SequenceId{event.sequence});
+  if (is_of_windows(event.kind)) {  // they are no use of the block
+    if (names_block) tell_of_window(story, story.blocks[static_cast<std::size_t>(event.block)], event);
+    return;
+  }
   if (names_block) {
     BlockStory& block = story.blocks[static_cast<std::size_t>(event.block)];
     if (event.kind == BlockEventKind::kAlloc) {

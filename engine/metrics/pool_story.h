@@ -26,6 +26,9 @@ struct BlockStory {
   std::int64_t born_us = -1;
   std::int64_t last_us = -1;
   std::int64_t last_step = 0;
+  // How its window part went, if it did: when, and for whose part, 0: nobody could have found it.
+  std::int64_t window_gone_us = -1;
+  std::uint64_t window_gone_for = 0;
   friend bool operator==(const BlockStory&, const BlockStory&) = default;
 };
 
@@ -33,6 +36,7 @@ struct SequenceStory {
   SequenceState state = SequenceState::kRunning;
   std::uint64_t parent = 0;                          // forked from; 0: none
   std::map<std::int32_t, BlockId> host_blocks = {};  // by logical index, while swapped out
+  std::int32_t num_left_behind = 0;                  // of these, by its window: from the start
   friend bool operator==(const SequenceStory&, const SequenceStory&) = default;
 };
 
@@ -51,11 +55,12 @@ struct PoolStory {
   std::vector<BlockStory> blocks;
   std::map<std::uint64_t, SequenceStory> sequences;   // that have blocks, or wait to have them again
   std::unordered_map<std::int32_t, BlockId> leaving;  // device block -> host block, during a swap out
-  std::array<std::int64_t, 32> num_events_of = {};    // index = BlockEventKind
+  std::array<std::int64_t, 40> num_events_of = {};    // index = BlockEventKind
   std::int64_t num_hit_tokens = 0;
   std::vector<StateStory> states;
   // Of states: how many checkpoints were evicted, and how many states went to the host pool and back.
   std::int64_t num_evicted_states = 0, num_states_out = 0, num_states_in = 0;
+  std::int64_t num_evicted_windows = 0;  // window parts whose place was needed
   friend bool operator==(const PoolStory&, const PoolStory&) = default;
 };
 

@@ -92,12 +92,13 @@ template <std::size_t... Index>
 constexpr bool step_has_fields(std::index_sequence<Index...>) {
   return requires { StepRecord{(static_cast<void>(Index), AnyField{})...}; };
 }
-static_assert(step_has_fields(std::make_index_sequence<24>()) &&
-                  !step_has_fields(std::make_index_sequence<25>()),
+static_assert(step_has_fields(std::make_index_sequence<26>()) &&
+                  !step_has_fields(std::make_index_sequence<27>()),
               "a StepRecord has other fields: list them here and change kRecordingVersion");
 
+// As a recording of this version has them.
 template <class Step, class Visit>
-void visit_fields(Step& step, Visit visit) {
+void visit_fields(Step& step, std::uint32_t version, Visit visit) {
   visit(step.step);
   visit(step.begin_us);
   visit(step.schedule_us);
@@ -122,14 +123,17 @@ void visit_fields(Step& step, Visit visit) {
   visit(step.reserved_ahead_slots);
   visit(step.filled_slots);
   visit(step.host_used_blocks);
+  if (version < 5) return;
+  visit(step.used_window_blocks);
+  visit(step.cached_window_blocks);
 }
 
-constexpr std::size_t kStepBytes = 5 * 8 + 19 * 4 + 8;
+constexpr std::size_t step_bytes(std::uint32_t version) { return 5 * 8 + (version < 5 ? 19 : 21) * 4 + 8; }
 constexpr std::size_t kEventBytes = 3 * 8 + 2 * 4 + 1;
 constexpr std::size_t kSequenceBytes = 2 * 8 + 4 * 4;  // and its name
 
 void put_row(Bytes& out, const RecordedStep& step) {
-  visit_fields(step.record, [&](auto field) { put(out, field); });
+  visit_fields(step.record, kRecordingVersion, [&](auto field) { put(out, field); });
   put(out, step.event_mark);
 }
 
@@ -158,9 +162,14 @@ void append_rows(Bytes& out, ChunkKind kind, std::span<const Row> rows, std::siz
 
 Result<void> check_step(const StepRecord& step, const PoolShape& pool) {
   bool is_negative = false;
-  visit_fields(step, [&](auto field) { is_negative |= field < 0; });
+  visit_fields(step, kRecordingVersion, [&](auto field) { is_negative |= field < 0; });
   if (is_negative) return damaged("step " + std::to_string(step.step) + " has a negative figure");
   const std::int64_t num_blocks = std::int64_t{step.used_blocks} + step.cached_blocks + step.free_blocks;
+  const std::int64_t num_windows = std::int64_t{step.used_window_blocks} + step.cached_window_blocks;
+  if (num_windows > pool.num_window_blocks) {
+    return damaged("step " + std::to_string(step.step) + " has " + std::to_string(num_windows) +
+                   " window parts in a pool of " + std::to_string(pool.num_window_blocks));
+  }
   if (num_blocks == pool.num_blocks) return {};
   return damaged("step " + std::to_string(step.step) + " has " + std::to_string(num_blocks) +
                  " blocks in a pool of " + std::to_string(pool.num_blocks));
@@ -180,6 +189,12 @@ Result<void> check_header(const RecordingHeader& header) {
   OCTAVO_TRY_VOID(check_range("states", header.pool.num_states, 0, kMaxRecordedStates));
   OCTAVO_TRY_VOID(check_range("host states", header.pool.num_host_states, 0, kMaxRecordedStates));
   OCTAVO_TRY_VOID(check_range("bytes per state", header.bytes_per_state, 0, kMaxRecordedBlockBytes));
+  OCTAVO_TRY_VOID(check_range("tokens of a window", header.pool.window, 0, INT32_MAX));
+  OCTAVO_TRY_VOID(check_range("window parts", header.pool.num_window_blocks, 0, kMaxRecordedBlocks));
+  OCTAVO_TRY_VOID(
+      check_range("host window parts", header.pool.num_host_window_blocks, 0, kMaxRecordedBlocks));
+  OCTAVO_TRY_VOID(
+      check_range("bytes per window part", header.bytes_per_window_block, 0, kMaxRecordedBlockBytes));
   return check_range("tokens per request", header.max_model_len, 0, INT32_MAX);
 }
 
@@ -210,6 +225,10 @@ void append_chunk(Bytes& out, const RecordingHeader& header) {
   put(payload, header.pool.num_states);
   put(payload, header.pool.num_host_states);
   put(payload, header.bytes_per_state);
+  put(payload, header.pool.window);
+  put(payload, header.pool.num_window_blocks);
+  put(payload, header.pool.num_host_window_blocks);
+  put(payload, header.bytes_per_window_block);
   append_chunk(out, ChunkKind::kHeader, payload);
 }
 
@@ -221,7 +240,7 @@ void append_chunk(Bytes& out, const RecordingEnd& end) {
 }
 
 void append_chunks(Bytes& out, std::span<const RecordedStep> steps) {
-  append_rows(out, ChunkKind::kSteps, steps, kStepBytes);
+  append_rows(out, ChunkKind::kSteps, steps, step_bytes(kRecordingVersion));
 }
 
 void append_chunks(Bytes& out, ChunkKind kind, std::span<const BlockEvent> events) {
@@ -299,7 +318,7 @@ Result<RecordingHeader> read_recording_header(std::span<const std::byte> payload
                             std::to_string(kOldestRecordingVersion) + " to " +
                             std::to_string(kRecordingVersion)};
   }
-  RecordingHeader header;
+  RecordingHeader header{.version = version};
   header.pool.block_size = reader.get<std::int32_t>();
   header.pool.num_blocks = reader.get<std::int32_t>();
   header.pool.num_host_blocks = reader.get<std::int32_t>();
@@ -315,6 +334,12 @@ Result<RecordingHeader> read_recording_header(std::span<const std::byte> payload
     header.pool.num_host_states = reader.get<std::int32_t>();
     header.bytes_per_state = reader.get<std::int64_t>();
   }
+  if (version > 4) {
+    header.pool.window = reader.get<std::int32_t>();
+    header.pool.num_window_blocks = reader.get<std::int32_t>();
+    header.pool.num_host_window_blocks = reader.get<std::int32_t>();
+    header.bytes_per_window_block = reader.get<std::int64_t>();
+  }
   if (!reader.has_read_exactly()) return damaged("its header has the wrong length");
   OCTAVO_TRY_VOID(check_header(header));
   return header;
@@ -329,16 +354,18 @@ Result<RecordingEnd> read_recording_end(std::span<const std::byte> payload) {
   return end;
 }
 
-Result<std::vector<RecordedStep>> read_steps(std::span<const std::byte> payload, const PoolShape& pool) {
-  if (payload.empty() || payload.size() % kStepBytes != 0)
+Result<std::vector<RecordedStep>> read_steps(std::span<const std::byte> payload,
+                                             const RecordingHeader& header) {
+  const std::size_t num_bytes = step_bytes(header.version);
+  if (payload.empty() || payload.size() % num_bytes != 0)
     return damaged("a chunk of steps has the wrong length");
-  std::vector<RecordedStep> steps(payload.size() / kStepBytes);
+  std::vector<RecordedStep> steps(payload.size() / num_bytes);
   ByteReader reader(payload);
   for (RecordedStep& step : steps) {
-    visit_fields(step.record,
+    visit_fields(step.record, header.version,
                  [&](auto& field) { field = reader.get<std::remove_reference_t<decltype(field)>>(); });
     step.event_mark = reader.get<std::uint64_t>();
-    OCTAVO_TRY_VOID(check_step(step.record, pool));
+    OCTAVO_TRY_VOID(check_step(step.record, header.pool));
   }
   return steps;
 }

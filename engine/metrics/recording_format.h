@@ -36,13 +36,16 @@
 namespace octavo::metrics {
 
 inline constexpr std::array<char, 8> kRecordingMagic = {'O', 'C', 'T', 'A', 'V', 'O', 'R', '\n'};
-inline constexpr std::uint32_t kRecordingVersion = 4;
-inline constexpr std::uint32_t kOldestRecordingVersion = 3;  // that is read; it knows no states
+inline constexpr std::uint32_t kRecordingVersion = 5;
+// That is read. 3 knows no states; 4 no window parts, and not what a checkpoint saves.
+inline constexpr std::uint32_t kOldestRecordingVersion = 3;
 
 struct RecordingHeader {
+  std::uint32_t version = kRecordingVersion;  // of what is read; written is always the newest
   PoolShape pool = {};
   std::int64_t bytes_per_block = 0;
   std::int64_t bytes_per_state = 0;
+  std::int64_t bytes_per_window_block = 0;
   std::int32_t max_model_len = 0;
   std::int64_t unix_time_s = 0;  // when it was started
   std::string model = {};        // its name, for people
@@ -115,7 +118,8 @@ Result<void> check_payload(const ChunkHeader& header, std::span<const std::byte>
 Result<RecordingHeader> read_recording_header(std::span<const std::byte> payload);
 Result<RecordingEnd> read_recording_end(std::span<const std::byte> payload);
 // Levels that add up to another pool and negative counts are refused.
-Result<std::vector<RecordedStep>> read_steps(std::span<const std::byte> payload, const PoolShape& pool);
+Result<std::vector<RecordedStep>> read_steps(std::span<const std::byte> payload,
+                                             const RecordingHeader& header);
 // Known kinds only. Whether they can be is for KvState to say.
 Result<std::vector<BlockEvent>> read_events(std::span<const std::byte> payload);
 // Names that are no UTF-8 are made such.

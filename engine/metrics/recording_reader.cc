@@ -107,7 +107,7 @@ Result<std::optional<RecordingPart>> RecordingReader::accept(const Chunk& chunk)
 }
 
 Result<void> RecordingReader::accept_steps(const Chunk& chunk, RecordingPart& part) {
-  auto steps = read_steps(chunk.payload, header_.pool);
+  auto steps = read_steps(chunk.payload, header_);
   if (!steps) return at_chunk(std::move(steps).error());
   for (const RecordedStep& step : *steps) {
     if (step.record.step <= last_step_) return damaged("its steps are not in order");
@@ -136,7 +136,7 @@ Result<void> RecordingReader::accept_lesson(const Chunk& chunk, RecordingPart& p
     return damaged("its lesson does not come before everything that happened");
   const PoolShape& pool = header_.pool;
   if (pool.block_size > kMaxLessonBlockSize ||
-      std::max(pool.num_blocks, pool.num_host_blocks) > kMaxLessonBlocks)
+      std::max({pool.num_blocks, pool.num_host_blocks, pool.num_window_blocks}) > kMaxLessonBlocks)
     return damaged("the pool of a lesson has at most " + std::to_string(kMaxLessonBlocks) + " blocks of " +
                    std::to_string(kMaxLessonBlockSize) + " tokens");
   auto lesson = read_lesson(chunk.payload);

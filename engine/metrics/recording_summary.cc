@@ -27,7 +27,9 @@ std::optional<std::string> wrong_level(const StepRecord& step, const KvState& st
                           {"free blocks", step.free_blocks, state.num_free()},
                           {"logical blocks", step.logical_blocks, state.num_logical()},
                           {"filled slots", step.filled_slots, state.num_filled_slots()},
-                          {"used host blocks", step.host_used_blocks, state.num_host_used()}};
+                          {"used host blocks", step.host_used_blocks, state.num_host_used()},
+                          {"used window parts", step.used_window_blocks, state.num_used_windows()},
+                          {"cached window parts", step.cached_window_blocks, state.num_cached_windows()}};
   for (const Level& level : levels) {
     if (level.recorded == level.replayed) continue;
     return "step " + std::to_string(step.step) + " recorded " + std::to_string(level.recorded) + " " +

@@ -86,6 +86,7 @@ constexpr Architecture glm4moe() {
           .head_norms_are_optional = true,
           .names_feed_forward_norm_by_attention = true,
           .skips_predicted_layers = true,
+          .predicts_next_tokens = true,
           .experts = {.use = ExpertUse::kAlways,
                       .scoring = kernels::RouterScoring::kSigmoid,
                       .normalises_weights = false,
@@ -101,6 +102,7 @@ constexpr Architecture qwen35() {
           .has_head_norms = true,
           .names_feed_forward_norm_by_attention = true,
           .skips_predicted_layers = true,
+          .predicts_next_tokens = true,
           .attention_gate = AttentionGate::kAmongQueries,
           .ignores_position_sections = true,
           .recurrent_layers = RecurrentLayers::kTiledDeltaNet};
@@ -117,6 +119,7 @@ constexpr Architecture qwen35moe() {
 constexpr Architecture qwen3next() {
   Architecture architecture = qwen35moe();
   architecture.name = "qwen3next";
+  architecture.predicts_next_tokens = false;  // nobody has published such a file
   architecture.ignores_position_sections = false;
   architecture.recurrent_layers = RecurrentLayers::kGroupedDeltaNet;
   return architecture;
@@ -171,6 +174,26 @@ constexpr Architecture minicpm() {
   architecture.multipliers.usual_embedding = 12.0;
   architecture.multipliers.usual_depth = 1.4;
   architecture.multipliers.usual_width = 256.0;
+  return architecture;
+}
+
+constexpr Architecture deepseek2() {
+  return {.name = "deepseek2",
+          .query_scaling = QueryScaling::kAsFileSays,
+          .dampens_yarn = true,
+          .has_latent_attention = true,
+          .skips_predicted_layers = true,
+          .experts = {.use = ExpertUse::kIfGiven,
+                      .normalises_weights = false,
+                      .reads_weights = true,
+                      .shared = SharedExpert::kCounted,
+                      .layers = ExpertLayers::kBehindDense,
+                      .has_selection_bias = true}};
+}
+
+constexpr Architecture mistral4() {
+  Architecture architecture = deepseek2();
+  architecture.name = "mistral4";
   return architecture;
 }
 
@@ -288,6 +311,7 @@ constexpr Architecture nemotron_h_moe() {
 constexpr Architecture kArchitectures[] = {
     cohere2(),
     command_r(),
+    deepseek2(),
     {.name = "ernie4_5"},
     exaone4(),
     {.name = "falcon-h1",
@@ -333,6 +357,7 @@ constexpr Architecture kArchitectures[] = {
      .query_scaling = QueryScaling::kAsFileSays,
      .dampens_yarn = true,
      .experts = {.use = ExpertUse::kIfGiven, .length = ExpertLength::kFeedForward}},
+    mistral4(),
     muse_glimmer(),
     nemotron_h(),
     nemotron_h_moe(),

@@ -22,6 +22,9 @@
 //   lfm2, lfm2moe Liquid AI 2025, arXiv:2511.23404    granitehybrid IBM 2025, its model cards
 //   nemotron_h NVIDIA 2025, arXiv:2504.03624          falcon-h1 Zuo et al. 2025, arXiv:2507.22448
 //           the last three with layers of Mamba-2: Dao & Gu 2024, arXiv:2405.21060
+//   deepseek2 DeepSeek-AI 2024, arXiv:2405.04434, and arXiv:2412.19437; GLM-4.7-Flash and Kimi K2, their
+//   model
+//           cards; mistral4 Mistral AI 2026, Mistral Small 4, its model card
 //   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
 //   muse-glimmer Meta 2026, its model card            llama4  Meta 2025, its model card
 //   olmo2   OLMo Team 2024, arXiv:2501.00656; OLMo 3 2025, its model card
@@ -175,12 +178,12 @@ struct Architecture {
   FeedForwardForm feed_forward = FeedForwardForm::kGated;
   kernels::FeedForwardActivation activation = kernels::FeedForwardActivation::kSilu;
   bool packs_query_key_value = false;  // attn_qkv instead of attn_q, attn_k, attn_v; others may have it, too
-  bool needs_biases = false;    // on every projection; elsewhere they are taken where the file has them
+  bool needs_biases = false;  // on every projection; elsewhere they are taken where the file has them
   Branches branches = Branches::kOneAfterOther;
-  bool has_input_norms = true;  // attn_norm and ffn_norm
-  bool has_norm_biases = true;  // of LayerNorm
-  bool has_head_norms = false;  // attn_q_norm, attn_k_norm
-  bool has_row_norms = false;   // these, but of all heads together
+  bool has_input_norms = true;           // attn_norm and ffn_norm
+  bool has_norm_biases = true;           // of LayerNorm
+  bool has_head_norms = false;           // attn_q_norm, attn_k_norm
+  bool has_row_norms = false;            // these, but of all heads together
   bool head_norms_are_optional = false;  // taken where the file has them
   // Of kLayer each head has a weight of its own, and none has a bias.
   kernels::NormKind head_norm_kind = kernels::NormKind::kRms;
@@ -188,10 +191,10 @@ struct Architecture {
   // Heads are normalised without a weight, in layers that rotate, unless the model has so many experts.
   bool normalises_rotated_heads = false;
   std::int32_t experts_without_head_norms = 0;
-  bool has_post_norms = false;           // post_attention_norm, post_ffw_norm
-  float post_norm_epsilon = 0.0f;        // 0: as of the other norms
-  bool normalises_embedding = false;     // without a weight
-  bool has_value_norms = false;          // of each head's values, without a weight
+  bool has_post_norms = false;        // post_attention_norm, post_ffw_norm
+  float post_norm_epsilon = 0.0f;     // 0: as of the other norms
+  bool normalises_embedding = false;  // without a weight
+  bool has_value_norms = false;       // of each head's values, without a weight
   // Where a layer has no attn_v: the products of attn_k, before its norm.
   bool takes_values_from_keys = false;
   bool scales_embedding = false;     // by sqrt(embedding_length)
@@ -206,11 +209,11 @@ struct Architecture {
 
   WindowedLayers windowed_layers = WindowedLayers::kRefused;
   kernels::WindowForm window_form = kernels::WindowForm::kSliding;
-  std::int32_t window = 0;         // tokens, where the file says nothing; 0: none
-  bool has_one_window = false;     // whatever the file says, unless that is 0
-  bool needs_window = false;       // a file without one is refused
+  std::int32_t window = 0;              // tokens, where the file says nothing; 0: none
+  bool has_one_window = false;          // whatever the file says, unless that is 0
+  bool needs_window = false;            // a file without one is refused
   std::int32_t layers_with_window = 0;  // `window` is that of models with so many layers only; 0: of all
-  std::int32_t window_period = 0;  // n of kAllButEveryNth, where the file says nothing
+  std::int32_t window_period = 0;       // n of kAllButEveryNth, where the file says nothing
   // Where the file says nothing: of the layers with a window, which are then not scaled. 0: as the others.
   double local_frequency_base = 0.0;
   bool stretches_windows = true;  // layers with a window, as the others
@@ -221,8 +224,8 @@ struct Architecture {
   bool needs_rope_divisors = false;     // rope_freqs, of layers that see all
   double score_scale = 0.0;             // where the file says nothing; 0: 1 / sqrt(head size)
   QueryScaling query_scaling = QueryScaling::kNone;
-  bool dampens_yarn = false;            // rope.scaling.yarn_log_multiplier
-  bool reads_alpha = false;             // rope.scaling.alpha: raises the base of the frequencies
+  bool dampens_yarn = false;  // rope.scaling.yarn_log_multiplier; with latent attention it scales the scores
+  bool reads_alpha = false;   // rope.scaling.alpha: raises the base of the frequencies
 
   // With so many layers, scores are scaled by sqrt(heads / width) instead of 1 / sqrt(head size): the 27B
   // models, whose files do not say so. 0: never.
@@ -231,18 +234,23 @@ struct Architecture {
   // Layers n - 1, 2 n - 1, ... do not rotate; 0: all do.
   std::int32_t unrotated_period = 0;
   bool rotates_windows_only = false;  // of models that have some
-  bool has_rotation_switch = false;  // rope.scaling.finetuned, without which no layer rotates
+  bool has_rotation_switch = false;   // rope.scaling.finetuned, without which no layer rotates
 
   // Whether attention and feed-forward layer stand beside one another is told by the tensors (then there is
   // no ffn_norm), not by use_parallel_residual, which converters set where the authors say nothing.
   bool ignores_parallel_key = false;
 
+  // Keys and values of all heads are made from a few numbers of each token, and these are kept (DeepSeek V2).
+  bool has_latent_attention = false;
   bool has_sinks = false;  // attn_sinks: a score of each head without a value
   // The norm before the feed-forward layer is called post_attention_norm.
   bool names_feed_forward_norm_by_attention = false;
   bool has_layer_embeddings = false;    // where embedding_length_per_layer_input is not 0
   bool has_output_scales = false;       // layer_output_scale, where the file has it
   bool skips_predicted_layers = false;  // the last nextn_predict_layers, which only guess further tokens
+  // The first of these is a layer with attention as the others have it, with `nextn` tensors around it: see
+  // NextTokenTensors
+  bool predicts_next_tokens = false;
   AttentionGate attention_gate = AttentionGate::kNone;
   // rope.dimension_sections says which angles turn by a picture's rows and columns: all the same for text.
   bool ignores_position_sections = false;

@@ -16,12 +16,12 @@
 namespace octavo::model {
 
 struct ExpertConfig {
-  std::int32_t num_experts = 0;       // 0: no layer has any
-  std::int32_t num_used = 0;          // of a row
-  std::int32_t expert_length = 0;     // hidden columns of one
-  std::int32_t shared_length = 0;     // 0: none is shared, nor stands beside them
-  std::int32_t latent_length = 0;     // of the rows that experts read; 0: rows as they are
-  std::vector<bool> layers = {};      // [layers]: which have experts; empty: all
+  std::int32_t num_experts = 0;    // 0: no layer has any
+  std::int32_t num_used = 0;       // of a row
+  std::int32_t expert_length = 0;  // hidden columns of one
+  std::int32_t shared_length = 0;  // 0: none is shared, nor stands beside them
+  std::int32_t latent_length = 0;  // of the rows that experts read; 0: rows as they are
+  std::vector<bool> layers = {};   // [layers]: which have experts; empty: all
   std::int32_t num_groups = 1, num_used_groups = 1;
   kernels::RouterScoring scoring = kernels::RouterScoring::kSoftmax;
   bool normalises_weights = false;
@@ -42,7 +42,7 @@ struct ExpertContext {
   std::string_view architecture;
   const ExpertParts& parts;
   std::int32_t num_layers;
-  std::int32_t feed_forward_length;  // 0: the file does not say
+  std::int32_t feed_forward_length;                               // 0: the file does not say
   std::span<const std::int32_t> layer_feed_forward_lengths = {};  // where layers differ
 };
 

@@ -67,10 +67,10 @@ KvShape kv_shape(const ModelConfig& config) {
   std::vector<KvLayers> kinds;
   for (const kernels::KvHeads& heads : find_kv_uses(config).places) {
     const auto alike = std::ranges::find_if(kinds, [&](const KvLayers& kind) {
-      return kind.num_kv_heads == heads.num_kv_heads && kind.head_dim == heads.head_dim;
+      return kernels::KvHeads{kind.num_kv_heads, kind.head_dim, kind.latent_dim} == heads;
     });
     if (alike == kinds.end()) {
-      kinds.push_back({1, heads.num_kv_heads, heads.head_dim});
+      kinds.push_back({1, heads.num_kv_heads, heads.head_dim, heads.latent_dim});
     } else {
       ++alike->num_layers;
     }
@@ -84,7 +84,10 @@ std::string heads_text(const ModelDescription& description) {
   std::int32_t num_layers = 0;
   for (const KvLayersDescription& layers : description.kv_layers) {
     const std::string size =
-        std::to_string(layers.num_kv_heads) + " KV heads of " + std::to_string(layers.head_dim);
+        layers.latent_dim > 0
+            ? "one latent key of " + std::to_string(layers.head_dim) + " for all, " +
+                  std::to_string(layers.latent_dim) + " of them its value"
+            : std::to_string(layers.num_kv_heads) + " KV heads of " + std::to_string(layers.head_dim);
     if (layers.num_layers == all_layers) return text + " and " + size;
     text += (num_layers == 0 ? "; " : ", ") + size + " in " + std::to_string(layers.num_layers) + " layers";
     num_layers += layers.num_layers;
@@ -107,10 +110,12 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   description.num_recurrent_layers = config.recurrent.num_before(config.num_layers);
   description.state_bytes = config.recurrent.state_layout().state_bytes();
   description.num_skipped_layers = config.num_skipped_layers;
+  description.predicts_next_tokens = config.num_skipped_layers > 0 && config.parts.predicts_next_tokens;
   description.embedding_length = config.embedding_length;
   description.num_heads = config.num_heads;
   for (const KvLayers& layers : kv_shape(config).kinds)
-    description.kv_layers.push_back({layers.num_layers, layers.num_kv_heads, layers.head_dim});
+    description.kv_layers.push_back(
+        {layers.num_layers, layers.num_kv_heads, layers.head_dim, layers.latent_dim});
   description.num_experts = config.experts.num_experts;
   description.num_used_experts = config.experts.num_used;
   for (const GgufTensor& tensor : file.tensors()) {

@@ -32,7 +32,8 @@ std::uint64_t count_layer_parameters(const GgufFile& file, const ModelConfig& co
 
 KvShape kv_shape(const ModelConfig& config);
 
-// "32 heads and 8 KV heads of 128"; where layers differ, of each kind how many there are.
+// "32 heads and 8 KV heads of 128"; where layers differ, of each kind how many there are. With latent
+// attention "20 heads and one latent key of 576 for all, 512 of them its value".
 std::string heads_text(const ModelDescription& description);
 
 // REQUIRES: config was read from this file.

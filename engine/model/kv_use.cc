@@ -21,6 +21,10 @@ KvUses find_kv_uses(const ModelConfig& config, bool sets_windows_apart) {
       uses.layers.push_back(use);
     }
   }
+  if (config.guesses_next_tokens) {
+    uses.layers.push_back({static_cast<std::int32_t>(uses.places.size()), true, false});
+    uses.places.push_back(config.next_token_heads());
+  }
   return uses;
 }
 

@@ -20,7 +20,8 @@ struct KvUse {
 };
 
 struct KvUses {
-  std::vector<KvUse> layers;                         // [num_layers] of the model
+  // [num_layers] of the model, and the layer that guesses next tokens, if it does
+  std::vector<KvUse> layers;
   std::vector<kernels::KvHeads> places;              // of the pool, in the order of their owners
   std::vector<kernels::KvHeads> window_places = {};  // of that of layers with a window; empty: it is the same
 };

@@ -306,6 +306,18 @@ class ConfigReader {
     return {};
   }
 
+  // The first files of GLM-4.7-Flash do not say that its routers are sigmoids. Layers and vocabulary tell
+  // them from others that do not say how they score, as in llama.cpp.
+  Result<ExpertParts> expert_parts() const {
+    constexpr std::uint64_t kVocabularySize = 154'880;
+    ExpertParts experts = parts().experts;
+    if (!parts().has_latent_attention) return experts;
+    OCTAVO_TRY(const auto num_tokens, header_.find_array_length("tokenizer.ggml.tokens"));
+    const bool has_its_layers = config_.num_layers == 47 || config_.num_layers == 48;
+    if (has_its_layers && num_tokens == kVocabularySize) experts.scoring = kernels::RouterScoring::kSigmoid;
+    return experts;
+  }
+
   // Where all layers have experts, files may leave feed_forward_length out, and nothing has it.
   Result<void> read_feed_forward() {
     constexpr std::string_view kSuffix = "feed_forward_length";
@@ -313,10 +325,11 @@ class ConfigReader {
     if (parts().experts.use == ExpertUse::kNever || header_.contains(key(kSuffix))) {
       OCTAVO_TRY_VOID(read_number_or_list(kSuffix, length, config_.layer_feed_forward_lengths));
     }
+    OCTAVO_TRY(const ExpertParts experts, expert_parts());
     OCTAVO_TRY(config_.experts,
-               read_expert_config(header_, {config_.architecture, parts().experts, config_.num_layers, length,
+               read_expert_config(header_, {config_.architecture, experts, config_.num_layers, length,
                                             config_.layer_feed_forward_lengths}));
-    const bool say_where_experts_are = parts().experts.layers == ExpertLayers::kWithFeedForward;
+    const bool say_where_experts_are = experts.layers == ExpertLayers::kWithFeedForward;
     if (config_.experts.num_experts > 0 && !config_.layer_feed_forward_lengths.empty() &&
         !say_where_experts_are)
       return not_computed(key(kSuffix));  // lengths that differ, beside experts
@@ -326,7 +339,17 @@ class ConfigReader {
     return {};
   }
 
+  // All heads share what is kept, whatever the file says of their number.
+  Result<void> read_latent_heads() {
+    OCTAVO_TRY(config_.latent, read_latent_config(header_, config_.architecture));
+    config_.head_dim = config_.latent.key_dim();
+    config_.num_kv_heads = 1;
+    config_.layer_kv_heads.clear();
+    return {};
+  }
+
   Result<void> read_head_dim() {
+    if (parts().has_latent_attention) return read_latent_heads();
     OCTAVO_TRY(const auto key_length, header_.find<std::int32_t>(key("attention.key_length")));
     OCTAVO_TRY(const auto value_length, header_.find<std::int32_t>(key("attention.value_length")));
     const bool derivable = config_.num_heads > 0 && config_.embedding_length % config_.num_heads == 0;
@@ -350,7 +373,7 @@ class ConfigReader {
 
   // Those of an architecture without heads of their own for layers with a window are saved as all others'.
   Result<void> check_saved_local_heads() const {
-    if (parts().has_local_heads || !is_saved_) return {};
+    if (parts().has_local_heads || parts().has_latent_attention || !is_saved_) return {};
     for (const std::string_view suffix : kLocalHeadKeys) {
       const bool is_of_rotation = suffix.starts_with("rope.");
       if (is_of_rotation && !parts().rotates()) continue;
@@ -425,6 +448,9 @@ class ConfigReader {
     OCTAVO_TRY(const auto attention_factor, header_.find<float>(key("rope.scaling.yarn_attn_factor")));
     const bool is_given = attention_factor && !(is_saved_ && *attention_factor == 1.0f);
     if (is_given) rope.yarn_attention_factor = *attention_factor;
+    // There the scores grow instead.
+    const bool scales_scores = parts().has_latent_attention && rope.yarn_log_multiplier != 0.0;
+    if (scales_scores && !rope.yarn_attention_factor) rope.yarn_attention_factor = 1.0;
     return {};
   }
 
@@ -448,8 +474,10 @@ class ConfigReader {
     const bool by_width = config_.num_layers == parts().layers_with_scale_of_width;
     const double dimensions = by_width && config_.num_heads > 0
                                   ? static_cast<double>(config_.embedding_length) / config_.num_heads
-                                  : config_.head_dim;
+                              : parts().has_latent_attention ? config_.latent.query_dim
+                                                             : config_.head_dim;
     config_.score_scale = dimensions > 0.0 ? 1.0 / std::sqrt(dimensions) : 0.0;
+    if (parts().has_latent_attention) config_.score_scale *= yarn_score_factor();
     if (parts().score_scale != 0.0) config_.score_scale = parts().score_scale;
     OCTAVO_TRY(const auto given, header_.find<float>(key("attention.scale")));
     if (given && *given != 0.0f) config_.score_scale = *given;
@@ -457,6 +485,15 @@ class ConfigReader {
     return read_number_of_some("attention.temperature_scale",
                                parts().query_scaling == QueryScaling::kAsFileSays,
                                config_.query_scale_factor);
+  }
+
+  // As the authors of DeepSeek V2 scale by what YaRN stretches, squared because queries and keys would both
+  // be; converters multiply what they call mscale_all_dim by 0.1.
+  double yarn_score_factor() const {
+    const RopeConfig& rope = config_.rope;
+    if (rope.scaling != RopeScalingType::kYarn || !(rope.factor > 1.0)) return 1.0;
+    const double factor = 1.0 + rope.yarn_log_multiplier * std::log(rope.factor);
+    return factor * factor;
   }
 
   // 0 where the file says nothing; nothing else where it is not computed.
@@ -652,7 +689,7 @@ bool ModelConfig::rotates(std::int32_t layer) const {
 kernels::KvHeads ModelConfig::kv_heads(std::int32_t layer) const {
   const bool is_local = local_head_dim > 0 && has_window(layer);
   return {layer_kv_heads.empty() ? num_kv_heads : layer_kv_heads[static_cast<std::size_t>(layer)],
-          is_local ? local_head_dim : head_dim};
+          is_local ? local_head_dim : head_dim, latent.latent_dim};
 }
 
 std::int32_t ModelConfig::feed_forward_length_of(std::int32_t layer) const {

@@ -17,6 +17,7 @@
 #include "engine/model/architecture.h"
 #include "engine/model/expert_config.h"
 #include "engine/model/gguf_header.h"
+#include "engine/model/latent_config.h"
 #include "engine/model/recurrent_config.h"
 #include "kernels/kv_layout.h"
 
@@ -47,13 +48,15 @@ struct ModelConfig {
   std::string name;                     // of the model; may be empty
   std::int32_t num_layers = 0;          // that are computed
   std::int32_t num_skipped_layers = 0;  // behind them in the file, see Architecture
+  bool guesses_next_tokens = false;     // by the first of these, which then has keys and values too
   std::int32_t context_length = 0;      // tokens it was trained for
   std::int32_t embedding_length = 0;
   // Of layers without experts, where they differ of the longest; 0: there are none
   std::int32_t feed_forward_length = 0;
   std::int32_t num_heads = 0;
-  std::int32_t num_kv_heads = 0;    // divides num_heads; where layers differ, the most of any
-  std::int32_t head_dim = 0;        // of keys and values; num_heads * head_dim need not be embedding_length
+  std::int32_t num_kv_heads = 0;  // divides num_heads; where layers differ, the most of any
+  // Of keys and values as they are kept; num_heads * head_dim need not be embedding_length
+  std::int32_t head_dim = 0;
   std::int32_t local_head_dim = 0;  // of layers with a window; 0: as of all others
   // [num_layers], where layers differ; else empty. Of layers without attention, kv_heads are any; a length of
   // 0: the layer has no feed-forward part
@@ -63,7 +66,8 @@ struct ModelConfig {
   std::int32_t vocabulary_size = 0;
   float norm_epsilon = 0.0f;
   bool norm_epsilon_is_layer_norms = false;  // by its key, see Architecture
-  // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise
+  // Of attention; 1 / sqrt(head_dim) unless the file or architecture says otherwise; with latent attention a
+  // head's own size counts, not that of what is kept
   double score_scale = 0.0;
   // Queries at position p are multiplied by 1 + this * ln(1 + floor((p + offset) / length)), so that scores
   // of long contexts stay apart (Ministral 3, Llama 4); keys are not. 0: they are as they are
@@ -76,6 +80,7 @@ struct ModelConfig {
   std::int32_t sliding_window = 0;
   std::int32_t window_period = 0;             // every so-manieth layer has none; 0: all layers have one
   std::vector<bool> layers_with_window = {};  // [num_layers], instead of the period; empty: the period holds
+  LatentConfig latent;                        // of all layers
   ExpertConfig experts;
   RecurrentConfig recurrent;
   RopeConfig rope;
@@ -103,6 +108,8 @@ struct ModelConfig {
     return experts.in_layer(layer) || feed_forward_length_of(layer) > 0;
   }
   kernels::KvHeads kv_heads(std::int32_t layer) const;  // of a layer with attention
+  // Of the layer that guesses next tokens: file lists end before it
+  kernels::KvHeads next_token_heads() const { return {num_kv_heads, head_dim}; }
   std::int32_t feed_forward_length_of(std::int32_t layer) const;
   std::int32_t state_layer(std::int32_t layer) const { return recurrent.num_before(layer); }
   static constexpr std::int32_t kNoLayer = -1;

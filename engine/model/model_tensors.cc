@@ -53,6 +53,33 @@ class TensorFinder {
     return model;
   }
 
+  Result<NextTokenTensors> find_next_token() {
+    const std::string prefix = "blk." + std::to_string(config_.num_layers) + ".", own = prefix + "nextn.";
+    NextTokenTensors found;
+    OCTAVO_TRY(found.joint.weight, matrix(own + "eh_proj.weight", width(), 2 * width()));
+    OCTAVO_TRY(found.token_norm, norm(own + "enorm"));
+    OCTAVO_TRY(found.hidden_norm, norm(own + "hnorm"));
+    if (has(own + "embed_tokens.weight")) {
+      OCTAVO_TRY(found.token_embedding,
+                 matrix(own + "embed_tokens.weight", config_.vocabulary_size, width()));
+    }
+    if (has(own + "shared_head_norm.weight")) {
+      OCTAVO_TRY(found.output_norm, norm(own + "shared_head_norm"));
+    }
+    if (has(own + "shared_head_head.weight")) {
+      OCTAVO_TRY(found.output.weight,
+                 matrix(own + "shared_head_head.weight", config_.vocabulary_size, width()));
+    }
+    const kernels::KvHeads heads = config_.next_token_heads();
+    const std::int64_t head_dim = heads.head_dim;
+    const HeadSizes sizes{head_dim, config_.num_heads * head_dim, heads.num_kv_heads * head_dim,
+                          /*has_own=*/true};
+    OCTAVO_TRY(found.layer.attention_norm, norm(prefix + "attn_norm"));
+    OCTAVO_TRY_VOID(find_attention(config_.num_layers, sizes, prefix, found.layer));
+    OCTAVO_TRY_VOID(find_feed_forward(config_.num_layers, prefix, found.layer));
+    return found;
+  }
+
  private:
   const Architecture& parts() const { return config_.parts; }
   std::int64_t width() const { return config_.embedding_length; }
@@ -63,8 +90,9 @@ class TensorFinder {
     bool has_own;  // keys and values
   };
   HeadSizes head_sizes(std::int32_t layer) const {
-    const auto [num_kv_heads, head_dim] = config_.kv_heads(layer);
-    return {head_dim, std::int64_t{config_.num_heads} * head_dim, std::int64_t{num_kv_heads} * head_dim,
+    const kernels::KvHeads heads = config_.kv_heads(layer);
+    const std::int64_t head_dim = heads.head_dim;
+    return {head_dim, config_.num_heads * head_dim, heads.num_kv_heads * head_dim,
             config_.kv_owner(layer) == layer};
   }
 
@@ -86,7 +114,11 @@ class TensorFinder {
     if (parts().has_input_norms) {
       OCTAVO_TRY(layer.attention_norm, norm(prefix + "attn_norm"));
     }
-    if (config_.has_attention(index)) OCTAVO_TRY_VOID(find_attention(index, prefix, layer));
+    if (parts().has_latent_attention) {
+      OCTAVO_TRY_VOID(find_latent_attention(prefix, layer));
+    } else if (config_.has_attention(index)) {
+      OCTAVO_TRY_VOID(find_attention(index, head_sizes(index), prefix, layer));
+    }
     if (config_.is_recurrent(index)) {
       OCTAVO_TRY(layer.recurrent, find_recurrent(prefix));
     }
@@ -128,8 +160,8 @@ class TensorFinder {
     return {};
   }
 
-  Result<void> find_attention(std::int32_t index, const std::string& prefix, LayerTensors& layer) {
-    const HeadSizes sizes = head_sizes(index);
+  Result<void> find_attention(std::int32_t index, const HeadSizes& sizes, const std::string& prefix,
+                              LayerTensors& layer) {
     OCTAVO_TRY_VOID(find_query_key_value(sizes, prefix, layer));
     if (gates_stand_among_queries()) take_gate_apart(sizes, layer);
     if (parts().attention_gate == AttentionGate::kApart) {
@@ -140,6 +172,47 @@ class TensorFinder {
     if (parts().has_sinks) {
       OCTAVO_TRY(layer.sinks, vector(prefix + "attn_sinks.weight", config_.num_heads));
     }
+    return {};
+  }
+
+  Result<void> find_latent_attention(const std::string& prefix, LayerTensors& layer) {
+    const LatentConfig& sizes = config_.latent;
+    const std::int64_t heads = config_.num_heads, queries = heads * sizes.query_dim;
+    LatentTensors& found = layer.latent;
+    if (const std::int64_t rank = sizes.query_rank; rank > 0) {
+      OCTAVO_TRY(found.query_down.weight, matrix(prefix + "attn_q_a.weight", rank, width()));
+      OCTAVO_TRY(found.query_norm, vector(prefix + "attn_q_a_norm.weight", rank));
+      OCTAVO_TRY(found.query.weight, matrix(prefix + "attn_q_b.weight", queries, rank));
+    } else {
+      OCTAVO_TRY(found.query.weight, matrix(prefix + "attn_q.weight", queries, width()));
+    }
+    OCTAVO_TRY(found.key_value.weight, matrix(prefix + "attn_kv_a_mqa.weight", sizes.key_dim(), width()));
+    OCTAVO_TRY(found.latent_norm, vector(prefix + "attn_kv_a_norm.weight", sizes.latent_dim));
+    OCTAVO_TRY_VOID(find_head_matrices(prefix, found));
+    OCTAVO_TRY(layer.attention_output.weight,
+               matrix(prefix + "attn_output.weight", width(), heads * sizes.value_dim));
+    return {};
+  }
+
+  Result<void> find_head_matrices(const std::string& prefix, LatentTensors& found) {
+    const LatentConfig& sizes = config_.latent;
+    const std::int64_t heads = config_.num_heads, latent = sizes.latent_dim,
+                       unrotated = sizes.unrotated_dim();
+    if (!sizes.has_joint_matrix) {
+      OCTAVO_TRY(const Stack keys, matrices(prefix + "attn_k_b.weight", heads, latent, unrotated));
+      OCTAVO_TRY(const Stack values, matrices(prefix + "attn_v_b.weight", heads, sizes.value_dim, latent));
+      found.keys = each_of(keys, heads, 0, latent);
+      found.values = each_of(values, heads, 0, sizes.value_dim);
+      return {};
+    }
+    const std::int64_t both = unrotated + sizes.value_dim;
+    Projection all;  // of each head the rows of its keys, then those of its values
+    OCTAVO_TRY(all.weight, matrix(prefix + "attn_kv_b.weight", heads * both, latent));
+    for (std::int64_t head = 0; head < heads; ++head) {
+      found.keys.push_back(rows_of(all, head * both, unrotated).weight);
+      found.values.push_back(rows_of(all, head * both + unrotated, sizes.value_dim).weight);
+    }
+    found.keys_are_transposed = true;
     return {};
   }
 
@@ -347,19 +420,19 @@ class TensorFinder {
     const std::int64_t columns = experts.latent_length > 0 ? experts.latent_length : width();
     const std::string both = prefix + "ffn_gate_up_exps.weight";
     if (parts().experts.has_gates && file_.find_tensor(both) != nullptr) {
-      OCTAVO_TRY(const Experts all, matrices(both, count, 2 * hidden, columns));
-      found.gate = experts_of(all, count, 0, hidden);
-      found.up = experts_of(all, count, hidden, hidden);
+      OCTAVO_TRY(const Stack all, matrices(both, count, 2 * hidden, columns));
+      found.gate = each_of(all, count, 0, hidden);
+      found.up = each_of(all, count, hidden, hidden);
     } else {
       if (parts().experts.has_gates) {
-        OCTAVO_TRY(const Experts gate, matrices(prefix + "ffn_gate_exps.weight", count, hidden, columns));
-        found.gate = experts_of(gate, count, 0, hidden);
+        OCTAVO_TRY(const Stack gate, matrices(prefix + "ffn_gate_exps.weight", count, hidden, columns));
+        found.gate = each_of(gate, count, 0, hidden);
       }
-      OCTAVO_TRY(const Experts up, matrices(prefix + "ffn_up_exps.weight", count, hidden, columns));
-      found.up = experts_of(up, count, 0, hidden);
+      OCTAVO_TRY(const Stack up, matrices(prefix + "ffn_up_exps.weight", count, hidden, columns));
+      found.up = each_of(up, count, 0, hidden);
     }
-    OCTAVO_TRY(const Experts down, matrices(prefix + "ffn_down_exps.weight", count, columns, hidden));
-    found.down = experts_of(down, count, 0, columns);
+    OCTAVO_TRY(const Stack down, matrices(prefix + "ffn_down_exps.weight", count, columns, hidden));
+    found.down = each_of(down, count, 0, columns);
     if (experts.latent_length > 0) {
       OCTAVO_TRY(found.latent_down.weight, matrix(prefix + "ffn_latent_down.weight", columns, width()));
       OCTAVO_TRY(found.latent_up.weight, matrix(prefix + "ffn_latent_up.weight", width(), columns));
@@ -415,30 +488,30 @@ class TensorFinder {
     return expand(*tensor, shape);
   }
 
-  struct Experts {
-    MatrixSource rows;          // of all experts, one expert behind the other
-    std::vector<float> scales;  // of each expert
+  // Matrices of one size, of experts or heads, one behind the other.
+  struct Stack {
+    MatrixSource rows;          // of all
+    std::vector<float> scales;  // of each
   };
 
-  Result<Experts> matrices(std::string_view name, std::int64_t count, std::int64_t rows,
-                           std::int64_t columns) {
+  Result<Stack> matrices(std::string_view name, std::int64_t count, std::int64_t rows, std::int64_t columns) {
     OCTAVO_TRY(const GgufTensor* tensor, required(name));
     const std::int64_t shape[] = {columns, rows, count};
     OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
     OCTAVO_TRY(std::vector<float> scales, second_scales(name, type, count));
-    return Experts{{type, count * rows, columns, file_.bytes_of(*tensor)}, std::move(scales)};
+    return Stack{{type, count * rows, columns, file_.bytes_of(*tensor)}, std::move(scales)};
   }
 
   // Rows first..first + size of each expert.
-  static std::vector<MatrixSource> experts_of(const Experts& all, std::int64_t count, std::int64_t first,
-                                              std::int64_t size) {
-    std::vector<MatrixSource> experts;
+  static std::vector<MatrixSource> each_of(const Stack& all, std::int64_t count, std::int64_t first,
+                                           std::int64_t size) {
+    std::vector<MatrixSource> matrices;
     const std::int64_t stride = all.rows.rows / count;
     for (std::int64_t i = 0; i < count; ++i) {
-      experts.push_back(rows_of({all.rows, {}}, i * stride + first, size).weight);
-      experts.back().scale = all.scales[static_cast<std::size_t>(i)];
+      matrices.push_back(rows_of({all.rows, {}}, i * stride + first, size).weight);
+      matrices.back().scale = all.scales[static_cast<std::size_t>(i)];
     }
-    return experts;
+    return matrices;
   }
 
   // Apart, or in one matrix: which one is the converter's choice, whatever the architecture.
@@ -650,6 +723,8 @@ class TensorFinder {
     return values;
   }
 
+  bool has(std::string_view name) const { return file_.find_tensor(name) != nullptr; }
+
   // What is taken is used.
   const GgufTensor* take(std::string_view name) {
     const GgufTensor* tensor = file_.find_tensor(name);
@@ -710,12 +785,26 @@ std::vector<kernels::TensorType> ModelTensors::matrix_types() const {
   };
   add(token_embedding);
   if (position_embedding.rows > 0) add(position_embedding);
+  if (next_token && next_token->token_embedding.rows > 0) add(next_token->token_embedding);
   visit_multiplied(add);
   return types;
 }
 
 Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config) {
   return TensorFinder(file, config).find();
+}
+
+Result<void> add_next_token_layer(const GgufFile& file, ModelConfig& config, ModelTensors& tensors) {
+  if (config.num_skipped_layers == 0 || !config.parts.predicts_next_tokens) {
+    return Error{.code = ErrorCode::kInvalidArgument,
+                 .message =
+                     "speculative is mtp, but this model has no layer that predicts further tokens; use "
+                     "ngram, or choose a file that has one",
+                 .subject = "speculative"};
+  }
+  OCTAVO_TRY(tensors.next_token, TensorFinder(file, config).find_next_token());
+  config.guesses_next_tokens = true;
+  return {};
 }
 
 bool limit_context(ModelTensors& tensors, const ModelConfig& config, std::int32_t max_model_len) {

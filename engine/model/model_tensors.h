@@ -47,9 +47,9 @@ struct ExpertTensors {
   std::vector<float> gate_bias, up_bias, down_bias;   // of all experts, or empty
   std::vector<float> output_scale;                    // [num_experts], or empty
   Projection shared_gate, shared_up, shared_down;     // no rows: none is shared, or has no gate
-  Projection latent_down, latent_up;  // [latent_length, embedding_length] and back; or no rows
-  NormTensors routed_post_norm, shared_post_norm;     // or empty
-  Projection shared_router;                           // [1, embedding_length]; no rows: it is not gated
+  Projection latent_down, latent_up;               // [latent_length, embedding_length] and back; or no rows
+  NormTensors routed_post_norm, shared_post_norm;  // or empty
+  Projection shared_router;                        // [1, embedding_length]; no rows: it is not gated
 
   bool empty() const { return up.empty(); }
 
@@ -85,6 +85,37 @@ struct RecurrentTensors {
   bool empty() const { return convolution.empty(); }
 };
 
+// Of latent attention; sizes as in LatentConfig.
+struct LatentTensors {
+  Projection query_down;           // [query_rank, embedding_length]; no rows: queries have no rank
+  std::vector<float> query_norm;   // [query_rank], or empty
+  Projection query;                // [num_heads * query_dim, query_rank or embedding_length]
+  Projection key_value;            // [latent_dim + rotary_dim, embedding_length]
+  std::vector<float> latent_norm;  // [latent_dim]
+  // Of each head [latent_dim, unrotated_dim]; or, as part of a joint matrix, with rows and columns the other
+  // way round
+  std::vector<kernels::MatrixSource> keys;
+  bool keys_are_transposed = false;
+  std::vector<kernels::MatrixSource> values;  // of each head [value_dim, latent_dim]
+
+  bool empty() const { return keys.empty(); }
+
+  template <class Visit>
+  void visit_multiplied(const Visit& visit) const {
+    if (empty()) return;
+    for (const Projection* projection : {&query_down, &query, &key_value}) {
+      if (projection->weight.rows > 0) visit(projection->weight);
+    }
+    for (const kernels::MatrixSource& matrix : keys) visit(keys_are_transposed ? turned(matrix) : matrix);
+    for (const kernels::MatrixSource& matrix : values) visit(matrix);
+  }
+
+  // What becomes of such a matrix, its numbers left out.
+  static kernels::MatrixSource turned(const kernels::MatrixSource& matrix) {
+    return {kernels::TensorType::kF32, matrix.columns, matrix.rows, {}};
+  }
+};
+
 struct LayerTensors {
   NormTensors attention_norm;  // [embedding_length], or empty
   Projection query;            // [num_heads * head_dim, embedding_length]
@@ -92,14 +123,15 @@ struct LayerTensors {
   Projection value;  // no rows: as the layer's keys before their norm
   std::vector<float> query_norm, key_norm, value_norm;  // as kernels::AttentionInputWeights, or empty
   Projection attention_gate;                            // as query, or no rows
-  Projection attention_output;                          // [embedding_length, num_heads * head_dim]
-  RecurrentTensors recurrent;                           // instead of attention or beside it; or empty
-  NormTensors post_attention_norm;                      // [embedding_length]
-  std::vector<float> sinks;                             // [num_heads], or empty
+  LatentTensors latent;                                 // instead of query, key and value; or empty
+  Projection attention_output;               // [embedding_length, num_heads * head_dim, or value_dim]
+  RecurrentTensors recurrent;                // instead of attention or beside it; or empty
+  NormTensors post_attention_norm;           // [embedding_length]
+  std::vector<float> sinks;                  // [num_heads], or empty
   bool branches_stand_side_by_side = false;  // see Branches; feed_forward_norm is then attention_norm
   NormTensors feed_forward_norm;             // or empty
-  ExpertTensors experts;  // instead of gate, up and down; or empty
-  Projection gate;        // [feed_forward_length, embedding_length]; none in layers without a gate
+  ExpertTensors experts;                     // instead of gate, up and down; or empty
+  Projection gate;  // [feed_forward_length, embedding_length]; none in layers without a gate
   Projection up;
   Projection down;  // [embedding_length, feed_forward_length]
   NormTensors post_feed_forward_norm;
@@ -117,6 +149,7 @@ struct LayerTensors {
           &embedding_gate, &embedding_projection}) {
       if (projection->weight.rows > 0) visit(projection->weight);
     }
+    latent.visit_multiplied(visit);
     experts.visit_multiplied(visit);
   }
 };
@@ -128,17 +161,29 @@ struct LayerEmbeddingTensors {
   std::vector<float> norm;       // [layer_embedding_length]
 };
 
+// Of multi-token prediction (kernels::NextTokenWeights): a layer with attention behind the model's own, and
+// what stands around it.
+struct NextTokenTensors {
+  NormTensors token_norm, hidden_norm;  // [embedding_length]
+  Projection joint;                     // [embedding_length, 2 * embedding_length]
+  LayerTensors layer;
+  kernels::MatrixSource token_embedding;  // no rows: the model's
+  NormTensors output_norm;                // empty: the model's
+  Projection output;                      // no rows: the model's
+};
+
 struct ModelTensors {
   kernels::MatrixSource token_embedding;  // [vocabulary_size, embedding_length]
   kernels::MatrixSource
-      position_embedding;  // [context_length, embedding_length]; no rows: positions are rotated
+      position_embedding;             // [context_length, embedding_length]; no rows: positions are rotated
   std::vector<float> embedding_norm;  // [embedding_length], or empty
   LayerEmbeddingTensors layer_embedding;
   std::vector<LayerTensors> layers;
   NormTensors output_norm;
-  Projection output;            // [vocabulary_size, embedding_length]
-  bool output_is_tied = false;  // output.weight is token_embedding
-  RopeFrequencies rope;         // for the whole context length; no frequencies: positions are learned
+  Projection output;                                // [vocabulary_size, embedding_length]
+  std::optional<NextTokenTensors> next_token = {};  // where config.guesses_next_tokens
+  bool output_is_tied = false;                      // output.weight is token_embedding
+  RopeFrequencies rope;  // for the whole context length; no frequencies: positions are learned
   std::optional<RopeFrequencies> short_rope;  // longrope: for contexts within the original length
   std::optional<RopeFrequencies> local_rope;  // of layers with a window, where those differ
 
@@ -148,6 +193,10 @@ struct ModelTensors {
     if (layer_embedding.projection.weight.rows > 0) visit(layer_embedding.projection.weight);
     for (const LayerTensors& layer : layers) layer.visit_multiplied(visit);
     visit(output.weight);
+    if (!next_token) return;
+    visit(next_token->joint.weight);
+    next_token->layer.visit_multiplied(visit);
+    if (next_token->output.weight.rows > 0) visit(next_token->output.weight);
   }
 
   // Of all matrices, each once.
@@ -160,6 +209,10 @@ struct ModelTensors {
 // not finite are found: they fail the requests whose numbers they reach. REQUIRES: config was read from this
 // file.
 Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config);
+
+// Makes a model guess its next tokens: config.guesses_next_tokens, and what that takes from the file. Errors:
+// kInvalidArgument where the model cannot; else as find_model_tensors(). REQUIRES: all of one file.
+Result<void> add_next_token_layer(const GgufFile& file, ModelConfig& config, ModelTensors& tensors);
 
 // Which of longrope's lists is used does not change from token to token, since keys in the cache cannot be
 // rotated again: it follows from the longest context that an engine allows. True: from here on the short one.

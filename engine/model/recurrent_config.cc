@@ -147,7 +147,9 @@ kernels::StateLayout RecurrentConfig::state_layout() const {
   return {.num_layers = num_before(static_cast<std::int32_t>(layers.size())),
           .recurrent_floats = delta_net.recurrent_floats() + state_space.recurrent_floats(),
           .convolution_floats = delta_net.convolution_floats() + state_space.convolution_floats() +
-                                short_convolution.convolution_floats()};
+                                short_convolution.convolution_floats(),
+          .draft_floats =
+              delta_net.draft_floats() + state_space.draft_floats() + short_convolution.draft_floats()};
 }
 
 std::int64_t RecurrentConfig::output_columns() const {

@@ -35,8 +35,8 @@ struct RecurrentConfig {
   }
   // Of the first `num_layers`.
   std::int32_t num_before(std::int32_t num_layers) const;
-  kernels::StateLayout state_layout() const;
-  std::int64_t output_columns() const;  // of what a layer gives to its last projection
+  kernels::StateLayout state_layout() const;  // without room for drafts
+  std::int64_t output_columns() const;        // of what a layer gives to its last projection
 };
 
 struct RecurrentContext {

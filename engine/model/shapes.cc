@@ -74,7 +74,8 @@ const NamedShape* find_shape(std::string_view name) {
 std::optional<std::uint64_t> kv_bytes_per_token(const KvShape& shape, std::uint64_t bytes_per_element) {
   std::uint64_t bytes = 0;
   for (const KvLayers& layers : shape.kinds) {
-    const auto of_kind = product({2, bytes_per_element, static_cast<std::uint64_t>(layers.num_layers),
+    const auto of_kind = product({static_cast<std::uint64_t>(layers.num_parts()), bytes_per_element,
+                                  static_cast<std::uint64_t>(layers.num_layers),
                                   static_cast<std::uint64_t>(layers.num_kv_heads),
                                   static_cast<std::uint64_t>(layers.head_dim)});
     if (!of_kind || __builtin_add_overflow(bytes, *of_kind, &bytes)) return std::nullopt;

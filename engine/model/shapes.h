@@ -2,7 +2,7 @@
 //
 //   bytes per token = 2 (keys and values) x bytes per element x layers x KV heads x head size,
 //
-// added up for layers that differ.
+// added up for layers that differ. Latent layers have 1 in place of the 2: their values are part of the keys.
 //
 // Without grouped heads that is 2 x bytes x layers x width (Kwon et al. 2023, arXiv:2309.06180).
 #pragma once
@@ -21,6 +21,9 @@ struct KvLayers {
   std::int32_t num_layers = 0;
   std::int32_t num_kv_heads = 0;
   std::int32_t head_dim = 0;
+  std::int32_t latent_dim = 0;  // as of kernels::KvHeads
+
+  std::int32_t num_parts() const { return latent_dim > 0 ? 1 : 2; }  // keys, or keys and values
 };
 
 // Of the layers that have keys and values of their own.

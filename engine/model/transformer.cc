@@ -16,13 +16,17 @@ using kernels::MatrixView;
 // buffer; where a layer has both, the recurrent rows stand behind those of attention.
 struct ActivationWidths {
   std::int64_t residual, query, mixed, hidden, layer_embeddings, factors;
+  std::int64_t next_token;  // three times
 
-  std::int64_t sum() const { return residual + query + mixed + hidden + layer_embeddings + factors; }
+  std::int64_t sum() const {
+    return residual + query + mixed + hidden + layer_embeddings + factors + 3 * next_token;
+  }
 };
 
 ActivationWidths activation_widths(const ModelConfig& config) {
-  const std::int64_t query =
-      std::int64_t{config.num_heads} * std::max(config.head_dim, config.local_head_dim);
+  // Latent attention's values of all heads stand where its queries stood.
+  const std::int64_t query = std::int64_t{config.num_heads} *
+                             std::max({config.head_dim, config.local_head_dim, config.latent.value_dim});
   const std::int64_t recurrent = config.recurrent.output_columns();
   const bool has_both = config.parts.layer_parts == LayerParts::kBothMixers;
   return {.residual = config.embedding_length,
@@ -31,7 +35,8 @@ ActivationWidths activation_widths(const ModelConfig& config) {
           .hidden = std::max(config.feed_forward_length, config.layer_embedding_length),
           .layer_embeddings = std::int64_t{config.num_layers} * config.layer_embedding_length,
           .factors = config.rope.rotary_dim + (config.local_rope ? config.local_rope->rotary_dim : 0) +
-                     (config.query_scale_factor > 0.0 ? 1 : 0)};
+                     (config.query_scale_factor > 0.0 ? 1 : 0),
+          .next_token = config.guesses_next_tokens ? config.embedding_length : 0};
 }
 
 MatrixView first_rows(const kernels::Buffer& buffer, std::int64_t rows, std::int64_t columns) {
@@ -44,22 +49,29 @@ std::span<const float> view_of(const std::unique_ptr<kernels::Buffer>& vector) {
   return {vector->data(), static_cast<std::size_t>(vector->size())};
 }
 
-kernels::AttentionShape attention_shape(const ModelConfig& config, std::int32_t layer) {
-  const bool is_local = config.has_window(layer) && config.local_rope;
-  const kernels::KvHeads heads = config.kv_heads(layer);
+// As a layer that sees all tokens has it, and rotates.
+kernels::AttentionShape full_attention_shape(const ModelConfig& config, kernels::KvHeads heads) {
   kernels::AttentionShape shape;
   if (config.parts.positions == PositionEncoding::kRotatesHalves)
     shape.pairing = kernels::RopePairing::kHalves;
   shape.num_heads = config.num_heads;
   shape.num_kv_heads = heads.num_kv_heads;
   shape.head_dim = heads.head_dim;
-  shape.rotary_dim = is_local ? config.local_rope->rotary_dim : config.rope.rotary_dim;
+  shape.latent_dim = heads.latent_dim;
+  shape.rotary_dim = config.rope.rotary_dim;
+  shape.score_scale = static_cast<float>(config.score_scale);
+  shape.score_soft_cap = config.score_soft_cap;
+  return shape;
+}
+
+kernels::AttentionShape attention_shape(const ModelConfig& config, std::int32_t layer) {
+  const bool is_local = config.has_window(layer) && config.local_rope;
+  kernels::AttentionShape shape = full_attention_shape(config, config.kv_heads(layer));
+  if (is_local) shape.rotary_dim = config.local_rope->rotary_dim;
   if (!config.rotates(layer)) shape.rotary_dim = 0;
   if (is_local) shape.rotations = kernels::Rotations::kLocal;
   shape.window = config.window_of(layer);
   shape.window_form = config.parts.window_form;
-  shape.score_scale = static_cast<float>(config.score_scale);
-  shape.score_soft_cap = config.score_soft_cap;
   return shape;
 }
 
@@ -109,6 +121,7 @@ Transformer::Transformer(const ModelConfig& config, Weights weights, kernels::Ba
     shapes_.push_back(attention_shape(config, layer));
     shapes_.back().sinks = view_of(weights_.layers[static_cast<std::size_t>(layer)].sinks);
   }
+  if (config.guesses_next_tokens) shapes_.push_back(full_attention_shape(config, config.next_token_heads()));
 }
 
 Result<Transformer> Transformer::create(const ModelConfig& config, Weights weights, kernels::Backend& backend,
@@ -121,6 +134,12 @@ Result<Transformer> Transformer::create(const ModelConfig& config, Weights weigh
   OCTAVO_TRY(transformer.hidden_, backend.allocate_buffer(max_num_tokens * widths.hidden));
   OCTAVO_TRY(transformer.layer_embeddings_,
              backend.allocate_buffer(max_num_tokens * widths.layer_embeddings));
+  if (widths.next_token > 0) {
+    OCTAVO_TRY(transformer.next_embeddings_, backend.allocate_buffer(max_num_tokens * widths.next_token));
+    for (auto& rows : transformer.predicted_) {
+      OCTAVO_TRY(rows, backend.allocate_buffer(max_num_tokens * widths.next_token));
+    }
+  }
   const auto reserve = [&](const RopeConfig& rope, std::vector<float>& rotations) {
     rotations.reserve(static_cast<std::size_t>(max_num_tokens) * static_cast<std::size_t>(rope.rotary_dim));
   };
@@ -137,8 +156,9 @@ std::int64_t Transformer::activation_bytes(const ModelConfig& config, std::int32
 }
 
 std::int64_t Transformer::activation_bytes() const {
+  const std::int64_t next_floats = next_embeddings_ ? 3 * next_embeddings_->size() : 0;
   const std::int64_t floats = residual_->size() + query_->size() + mixed_->size() + hidden_->size() +
-                              layer_embeddings_->size() +
+                              layer_embeddings_->size() + next_floats +
                               static_cast<std::int64_t>(rotations_.capacity() + local_rotations_.capacity() +
                                                         query_scales_.capacity());
   return floats * static_cast<std::int64_t>(sizeof(float));
@@ -154,6 +174,31 @@ void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_
       [this, &caches, chosen](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
         compute(rows, row_token_ids, caches, chosen);
       });
+}
+
+void Transformer::accept_drafts(const kernels::PagedBatch& batch, std::span<const std::int32_t> num_accepted,
+                                kernels::StateCache& states) {
+  const RecurrentConfig& recurrent = config_.recurrent;
+  for (std::int32_t index = 0; index < config_.num_layers; ++index) {
+    if (!config_.is_recurrent(index)) continue;
+    const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+    const std::int32_t place = config_.state_layer(index);
+    switch (config_.parts.recurrent_layers) {
+      case RecurrentLayers::kNone: break;
+      case RecurrentLayers::kTiledDeltaNet:
+      case RecurrentLayers::kGroupedDeltaNet:
+        backend_->accept_delta_net(delta_net(layer), recurrent.delta_net, batch, place, num_accepted, states);
+        break;
+      case RecurrentLayers::kStateSpace:
+        backend_->accept_state_space(state_space(layer), recurrent.state_space, batch, place, num_accepted,
+                                     states);
+        break;
+      case RecurrentLayers::kShortConvolution:
+        backend_->accept_short_convolution(short_convolution(layer), recurrent.short_convolution, batch,
+                                           place, num_accepted, states);
+        break;
+    }
+  }
 }
 
 std::vector<std::int32_t> Transformer::expert_layers() const {
@@ -204,6 +249,68 @@ void Transformer::find_angles(kernels::PagedBatch& batch) {
   query_scales_.clear();
   for (const std::int32_t position : batch.positions) query_scales_.push_back(config_.query_scale(position));
   batch.query_scales = query_scales_;
+}
+
+void Transformer::predict(kernels::PagedBatch batch, std::span<const std::int32_t> rows,
+                          std::span<const std::int32_t> next_token_ids, kernels::KvCache& kv) {
+  run_next_token_layer(batch, residual_rows(), weights_.output_norm, rows, next_token_ids, kv);
+}
+
+void Transformer::predict_further(kernels::PagedBatch batch, std::span<const std::int32_t> rows,
+                                  std::span<const std::int32_t> next_token_ids, kernels::KvCache& kv) {
+  run_next_token_layer(batch, predicted_rows(), next_token_output_norm(), rows, next_token_ids, kv);
+}
+
+void Transformer::run_next_token_layer(kernels::PagedBatch batch, kernels::ConstMatrixView hidden,
+                                       const PreparedNorm& output_norm, std::span<const std::int32_t> rows,
+                                       std::span<const std::int32_t> next_token_ids, kernels::KvCache& kv) {
+  OCTAVO_CHECK(
+      rows.size() == static_cast<std::size_t>(batch.num_tokens) && next_token_ids.size() == rows.size(),
+      "%zu rows and %zu tokens for %d rows", rows.size(), next_token_ids.size(), batch.num_tokens);
+  const PreparedNextToken& next = *weights_.next_token;
+  const std::int32_t index = config_.num_layers;
+  std::swap(predicted_[0], predicted_[1]);  // `hidden` may be what was the newest until here
+  const MatrixView embeddings = first_rows(*next_embeddings_, batch.num_tokens, config_.embedding_length);
+  const MatrixView residual = first_rows(*predicted_[0], batch.num_tokens, config_.embedding_length);
+  find_angles(batch);
+  backend_->run_step(
+      batch, next_token_ids,
+      [&](const kernels::PagedBatch& step, std::span<const std::int32_t> step_token_ids) {
+        backend_->embed({.tokens = next.token_embedding ? next.token_embedding.get() : &weights_.embedding(),
+                         .scale = config_.embedding_scale()},
+                        step_token_ids, step.positions, embeddings);
+        backend_->join_next_tokens({.token_norm = norm_of(next.token_norm),
+                                    .output_norm = norm_of(output_norm),
+                                    .hidden_norm = norm_of(next.hidden_norm),
+                                    .matrix = next.joint.matrix.get()},
+                                   embeddings, hidden, rows, residual);
+        const MatrixView attention = attend(step, index, &kv, residual);
+        backend_->project_residual(attention_output(next.layer), attention, residual);
+        feed_forward(index, residual, {});
+      });
+}
+
+void Transformer::predicted_logits(std::span<const std::int32_t> rows, MatrixView out,
+                                   kernels::LogitsSummary summary) {
+  kernels::OutputHead head = output_head();
+  head.norm = norm_of(next_token_output_norm());
+  if (const auto& own = weights_.next_token->output.matrix) head.matrix = own.get();
+  backend_->logits(head, predicted_rows(), rows, out, summary);
+}
+
+const PreparedNorm& Transformer::next_token_output_norm() const {
+  const PreparedNorm& own = weights_.next_token->output_norm;
+  return own.weight ? own : weights_.output_norm;
+}
+
+MatrixView Transformer::predicted_rows() const {
+  const std::int64_t width = config_.embedding_length;
+  return first_rows(*predicted_[0], predicted_[0]->size() / width, width);
+}
+
+const LayerWeights& Transformer::layer_at(std::int32_t index) const {
+  return index == config_.num_layers ? weights_.next_token->layer
+                                     : weights_.layers[static_cast<std::size_t>(index)];
 }
 
 // REQUIRES: rows that the backend was told.
@@ -289,12 +396,19 @@ MatrixView Transformer::attend(const kernels::PagedBatch& batch, std::int32_t in
 MatrixView Transformer::attend(const kernels::PagedBatch& batch, std::int32_t index, kernels::KvCache* kv,
                                MatrixView residual) {
   OCTAVO_CHECK(kv != nullptr, "layer %d without a pool for its keys and values", index);
-  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const LayerWeights& layer = layer_at(index);
   const kernels::AttentionShape& shape = shapes_[static_cast<std::size_t>(index)];
   const std::int32_t place = kv_uses_[static_cast<std::size_t>(index)].place;
-  const std::int64_t width = std::int64_t{shape.num_heads} * shape.head_dim;
-  const MatrixView query = first_rows(*query_, batch.num_tokens, width);
-  const MatrixView attention = first_rows(*mixed_, batch.num_tokens, width);
+  const std::int64_t heads = shape.num_heads, rows = batch.num_tokens;
+  const MatrixView query = first_rows(*query_, rows, heads * shape.head_dim);
+  const MatrixView attention = first_rows(*mixed_, rows, heads * shape.value_dim());
+  if (!layer.latent.keys.empty()) {
+    const MatrixView values = first_rows(*query_, rows, heads * config_.latent.value_dim);
+    backend_->latent_attention_input(latent_input(layer), shape, batch, place, residual, *kv, query);
+    backend_->paged_attention(shape, batch, place, *kv, query, attention);
+    backend_->project_heads(layer.latent.values, attention, values);
+    return values;
+  }
   backend_->attention_input(attention_input(layer), shape, batch, place, residual, *kv, query);
   backend_->paged_attention(shape, batch, place, *kv, query, attention);
   if (layer.attention_gate.matrix) backend_->gate_attention(attention_gate(layer), residual, attention);
@@ -327,7 +441,7 @@ MatrixView Transformer::run_recurrent(const kernels::PagedBatch& batch, std::int
 }
 
 void Transformer::feed_forward(std::int32_t index, MatrixView residual, std::span<std::int32_t> chosen) {
-  const LayerWeights& layer = weights_.layers[static_cast<std::size_t>(index)];
+  const LayerWeights& layer = layer_at(index);
   if (!layer.experts.empty()) {
     backend_->feed_forward_experts(experts_of(layer), residual, chosen);
     return;
@@ -390,6 +504,17 @@ kernels::AttentionInputWeights Transformer::attention_input(const LayerWeights& 
           .value_norm = view_of(layer.value_norm),
           .head_norm_kind = config_.parts.head_norm_kind,
           .norms_follow_rotation = config_.parts.head_norms_follow_rotation};
+}
+
+kernels::LatentInputWeights Transformer::latent_input(const LayerWeights& layer) const {
+  const PreparedLatent& latent = layer.latent;
+  return {.norm = norm_of(layer.attention_norm),
+          .query_down = latent.query_down.matrix.get(),
+          .query_norm = {view_of(latent.query_norm), config_.norm_epsilon},
+          .query = latent.query.matrix.get(),
+          .key_value = latent.key_value.matrix.get(),
+          .latent_norm = {view_of(latent.latent_norm), config_.norm_epsilon},
+          .keys = latent.keys};
 }
 
 kernels::AttentionGateWeights Transformer::attention_gate(const LayerWeights& layer) const {

@@ -8,6 +8,7 @@
 // Ownership: owns weights and activation buffers; the backend outlives it. Engine thread.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -48,6 +49,11 @@ class Transformer {
   void forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids, const LayerCaches& caches,
                std::span<std::int32_t> chosen = {});
 
+  // The states take up what counts of the drafts of the last forward(), whose batch this is.
+  //   num_accepted  [batch.num_sequences]
+  void accept_drafts(const kernels::PagedBatch& batch, std::span<const std::int32_t> num_accepted,
+                     kernels::StateCache& states);
+
   // Records the decode steps that the backend wants to record, so that forward() can start each as one: after
   // Backend::reserve_step(), for this pool, which from then on is the only one. Errors: kCancelled; the
   // backend's.
@@ -60,6 +66,21 @@ class Transformer {
   void draw_tokens(std::span<const std::int32_t> rows, std::span<const kernels::TokenDraw> draws,
                    std::span<kernels::DrawnToken> out, const kernels::LogitAdjustments& adjustments);
 
+  // Multi-token prediction. REQUIRES, of all: config.guesses_next_tokens.
+  //
+  // For each row of `batch` what may come two tokens behind the one of row rows[i] of the last forward(), of
+  // which next_token_ids[i] is known to be the next. Keys and values of a layer of its own are written where
+  // the batch says: a row stands at the place and position of the token that it begins with.
+  void predict(kernels::PagedBatch batch, std::span<const std::int32_t> rows,
+               std::span<const std::int32_t> next_token_ids, kernels::KvCache& kv);
+  // The same one token further, behind rows of the last predict() or predict_further(), whose own guesses are
+  // next_token_ids.
+  void predict_further(kernels::PagedBatch batch, std::span<const std::int32_t> rows,
+                       std::span<const std::int32_t> next_token_ids, kernels::KvCache& kv);
+  // As logits(), of rows of the last of these.
+  void predicted_logits(std::span<const std::int32_t> rows, kernels::MatrixView out,
+                        kernels::LogitsSummary summary);
+
   const Weights& weights() const { return weights_; }
   // Of layers with experts, ascending.
   std::vector<std::int32_t> expert_layers() const;
@@ -68,6 +89,14 @@ class Transformer {
   Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend, bool sets_windows_apart);
 
   void find_angles(kernels::PagedBatch& batch);
+  // From rows of `hidden`, which `output_norm` makes what the model gives to its head.
+  void run_next_token_layer(kernels::PagedBatch batch, kernels::ConstMatrixView hidden,
+                            const PreparedNorm& output_norm, std::span<const std::int32_t> rows,
+                            std::span<const std::int32_t> next_token_ids, kernels::KvCache& kv);
+  const PreparedNorm& next_token_output_norm() const;
+  kernels::MatrixView predicted_rows() const;
+  // The layer that guesses next tokens is behind the others.
+  const LayerWeights& layer_at(std::int32_t index) const;
   void compute(const kernels::PagedBatch& batch, std::span<const std::int32_t> token_ids,
                const LayerCaches& caches, std::span<std::int32_t> chosen);
   // Attention, recurrence or both of layer `index`, up to their last projections, which mix() adds.
@@ -91,6 +120,7 @@ class Transformer {
   kernels::NormWeights norm_of(const PreparedNorm& norm) const;
   kernels::NormWeights post_norm_of(const PreparedNorm& norm) const;  // of what a branch adds
   kernels::AttentionInputWeights attention_input(const LayerWeights& layer) const;
+  kernels::LatentInputWeights latent_input(const LayerWeights& layer) const;
   kernels::AttentionGateWeights attention_gate(const LayerWeights& layer) const;
   kernels::ProjectionWeights attention_output(const LayerWeights& layer) const;
   kernels::DeltaNetWeights delta_net(const LayerWeights& layer) const;
@@ -103,12 +133,15 @@ class Transformer {
 
   // Set once.
   ModelConfig config_;
-  std::vector<kernels::AttentionShape> shapes_;  // of each layer
+  std::vector<kernels::AttentionShape> shapes_;  // of each layer, and of the one that guesses next tokens
   std::vector<KvUse> kv_uses_;                   // likewise
   Weights weights_;
   kernels::Backend* backend_;
   // Rows of one step. [max_num_tokens, width], widths as in activation_widths().
   std::unique_ptr<kernels::Buffer> residual_, query_, mixed_, hidden_, layer_embeddings_;
+  // Of the layer that guesses next tokens; null where there is none. predicted_[0] is the newest.
+  std::unique_ptr<kernels::Buffer> next_embeddings_;
+  std::array<std::unique_ptr<kernels::Buffer>, 2> predicted_;
   std::vector<float> rotations_, local_rotations_, query_scales_;
 };
 

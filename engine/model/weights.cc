@@ -144,6 +144,23 @@ class Preparation {
     return prepared;
   }
 
+  // Floats, with rows and columns the other way round.
+  Result<std::unique_ptr<kernels::Matrix>> prepare_turned(const MatrixSource& source) {
+    OCTAVO_TRY(const std::vector<std::byte> bytes, converted(source, TensorType::kF32));
+    std::vector<std::byte> turned_bytes(bytes.size());
+    const auto rows = static_cast<std::size_t>(source.rows),
+               columns = static_cast<std::size_t>(source.columns);
+    for (std::size_t row = 0; row < rows; ++row) {
+      for (std::size_t column = 0; column < columns; ++column) {
+        std::memcpy(turned_bytes.data() + (column * rows + row) * sizeof(float),
+                    bytes.data() + (row * columns + column) * sizeof(float), sizeof(float));
+      }
+    }
+    MatrixSource turned = LatentTensors::turned(source);
+    turned.bytes = turned_bytes;
+    return prepare_matrix(turned);
+  }
+
   // One after the other; perhaps none.
   Result<void> prepare(const std::vector<MatrixSource>& sources,
                        std::vector<std::unique_ptr<kernels::Matrix>>& owned,
@@ -217,6 +234,27 @@ Result<PreparedExperts> prepare_experts(ExpertTensors tensors, Preparation& prep
   return experts;
 }
 
+Result<PreparedLatent> prepare_latent(LatentTensors tensors, Preparation& preparation) {
+  PreparedLatent latent;
+  if (tensors.empty()) return latent;
+  OCTAVO_TRY(latent.query_down, preparation.prepare(std::move(tensors.query_down)));
+  OCTAVO_TRY(latent.query_norm, preparation.prepare(tensors.query_norm));
+  OCTAVO_TRY(latent.query, preparation.prepare(std::move(tensors.query)));
+  OCTAVO_TRY(latent.key_value, preparation.prepare(std::move(tensors.key_value)));
+  OCTAVO_TRY(latent.latent_norm, preparation.prepare(tensors.latent_norm));
+  if (tensors.keys_are_transposed) {
+    for (const MatrixSource& source : tensors.keys) {
+      OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, preparation.prepare_turned(source));
+      latent.keys.push_back(matrix.get());
+      latent.owned.push_back(std::move(matrix));
+    }
+  } else {
+    OCTAVO_TRY_VOID(preparation.prepare(tensors.keys, latent.owned, latent.keys));
+  }
+  OCTAVO_TRY_VOID(preparation.prepare(tensors.values, latent.owned, latent.values));
+  return latent;
+}
+
 Result<PreparedRecurrent> prepare_recurrent(RecurrentTensors tensors, Preparation& preparation) {
   PreparedRecurrent recurrent;
   if (tensors.empty()) return recurrent;
@@ -249,6 +287,7 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   OCTAVO_TRY(layer.key, preparation.prepare(std::move(tensors.key)));
   OCTAVO_TRY(layer.value, preparation.prepare(std::move(tensors.value)));
   OCTAVO_TRY(layer.attention_gate, preparation.prepare(std::move(tensors.attention_gate)));
+  OCTAVO_TRY(layer.latent, prepare_latent(std::move(tensors.latent), preparation));
   OCTAVO_TRY(layer.attention_output, preparation.prepare(std::move(tensors.attention_output)));
   OCTAVO_TRY(layer.recurrent, prepare_recurrent(std::move(tensors.recurrent), preparation));
   OCTAVO_TRY(layer.sinks, preparation.prepare(tensors.sinks));
@@ -263,6 +302,20 @@ Result<LayerWeights> prepare_layer(LayerTensors tensors, Preparation& preparatio
   return layer;
 }
 
+Result<PreparedNextToken> prepare_next_token(NextTokenTensors tensors, Preparation& preparation) {
+  PreparedNextToken next;
+  OCTAVO_TRY(next.token_norm, preparation.prepare(tensors.token_norm));
+  OCTAVO_TRY(next.hidden_norm, preparation.prepare(tensors.hidden_norm));
+  OCTAVO_TRY(next.joint, preparation.prepare(std::move(tensors.joint)));
+  OCTAVO_TRY(next.layer, prepare_layer(std::move(tensors.layer), preparation));
+  if (tensors.token_embedding.rows > 0) {
+    OCTAVO_TRY(next.token_embedding, preparation.prepare(tensors.token_embedding));
+  }
+  OCTAVO_TRY(next.output_norm, preparation.prepare(tensors.output_norm));
+  OCTAVO_TRY(next.output, preparation.prepare(std::move(tensors.output)));
+  return next;
+}
+
 }  // namespace
 
 std::int64_t PreparedExperts::memory_bytes() const {
@@ -275,8 +328,17 @@ std::int64_t PreparedExperts::memory_bytes() const {
   return bytes;
 }
 
+std::int64_t PreparedLatent::memory_bytes() const {
+  std::int64_t bytes = 0;
+  for (const std::unique_ptr<kernels::Matrix>& matrix : owned) bytes += matrix->memory_bytes();
+  for (const PreparedProjection* projection : {&query_down, &query, &key_value}) {
+    if (projection->matrix) bytes += projection->matrix->memory_bytes();
+  }
+  return bytes;
+}
+
 std::int64_t LayerWeights::memory_bytes() const {
-  std::int64_t bytes = experts.memory_bytes();
+  std::int64_t bytes = latent.memory_bytes() + experts.memory_bytes();
   for (const PreparedProjection* projection :
        {&query, &key, &value, &attention_gate, &attention_output, &recurrent.input, &recurrent.gate,
         &recurrent.input_gate, &recurrent.time_step, &recurrent.beta, &recurrent.output, &gate, &up, &down,
@@ -292,6 +354,14 @@ std::int64_t Weights::memory_bytes() const {
                              &layer_embedding.projection.matrix})
     if (*matrix) bytes += (*matrix)->memory_bytes();
   for (const LayerWeights& layer : layers) bytes += layer.memory_bytes();
+  if (next_token) bytes += next_token->memory_bytes();
+  return bytes;
+}
+
+std::int64_t PreparedNextToken::memory_bytes() const {
+  std::int64_t bytes = layer.memory_bytes();
+  for (const auto* matrix : {&joint.matrix, &token_embedding, &output.matrix})
+    if (*matrix) bytes += (*matrix)->memory_bytes();
   return bytes;
 }
 
@@ -300,6 +370,8 @@ std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype)
   const auto add = [&](const MatrixSource& source) { bytes += bytes_in(kept_type(source, dtype), source); };
   if (!tensors.output_is_tied) add(tensors.token_embedding);
   if (tensors.position_embedding.rows > 0) add(tensors.position_embedding);
+  if (tensors.next_token && tensors.next_token->token_embedding.rows > 0)
+    add(tensors.next_token->token_embedding);
   if (tensors.layer_embedding.tokens.rows > 0) add(tensors.layer_embedding.tokens);
   tensors.visit_multiplied(add);
   return bytes;
@@ -345,6 +417,9 @@ Result<Weights> prepare_weights(ModelTensors tensors, WeightType dtype, kernels:
   for (LayerTensors& layer : tensors.layers) {
     OCTAVO_TRY(LayerWeights prepared, prepare_layer(std::move(layer), preparation));
     weights.layers.push_back(std::move(prepared));
+  }
+  if (tensors.next_token) {
+    OCTAVO_TRY(weights.next_token, prepare_next_token(*std::move(tensors.next_token), preparation));
   }
   OCTAVO_TRY(weights.output, preparation.prepare(std::move(tensors.output)));
   OCTAVO_TRY(weights.output_norm, preparation.prepare(tensors.output_norm));

@@ -56,11 +56,22 @@ struct PreparedRecurrent {
   PreparedProjection output;
 };
 
+// As LatentTensors; no matrices: the layer has none.
+struct PreparedLatent {
+  PreparedProjection query_down, query, key_value;
+  std::unique_ptr<kernels::Buffer> query_norm, latent_norm;  // null: none
+  std::vector<std::unique_ptr<kernels::Matrix>> owned;       // all of the heads
+  std::vector<const kernels::Matrix*> keys, values;          // of each head
+
+  std::int64_t memory_bytes() const;
+};
+
 struct LayerWeights {
   PreparedNorm attention_norm;
   PreparedProjection query, key, value;
   std::unique_ptr<kernels::Buffer> query_norm, key_norm, value_norm;  // null: none
   PreparedProjection attention_gate;                                  // no matrix: none
+  PreparedLatent latent;                                              // instead of query, key and value
   PreparedProjection attention_output;
   PreparedRecurrent recurrent;  // instead of attention or beside it
   PreparedNorm post_attention_norm;
@@ -84,6 +95,18 @@ struct PreparedLayerEmbedding {
   std::unique_ptr<kernels::Buffer> norm;
 };
 
+// As NextTokenTensors; null or no matrix: the model's.
+struct PreparedNextToken {
+  PreparedNorm token_norm, hidden_norm;
+  PreparedProjection joint;
+  LayerWeights layer;
+  std::unique_ptr<kernels::Matrix> token_embedding;
+  PreparedNorm output_norm;
+  PreparedProjection output;
+
+  std::int64_t memory_bytes() const;
+};
+
 struct Weights {
   std::unique_ptr<kernels::Matrix> token_embedding;     // null when it is tied to the output head
   std::unique_ptr<kernels::Matrix> position_embedding;  // null: positions are rotated
@@ -92,6 +115,7 @@ struct Weights {
   std::vector<LayerWeights> layers;
   PreparedNorm output_norm;
   PreparedProjection output;
+  std::optional<PreparedNextToken> next_token;
   RopeFrequencies rope;
   std::optional<RopeFrequencies> local_rope;
 

@@ -23,6 +23,7 @@ void ModelInput::assemble(const scheduler::SchedulerOutput& step, std::int32_t b
   slot_mapping_.clear();
   context_lens_.clear();
   states_.clear();
+  num_drafted_.clear();
   window_slot_mapping_.clear();
   query_start_.assign(1, 0);
   max_blocks_ = 0;
@@ -66,7 +67,10 @@ void ModelInput::append(const scheduler::ScheduledSequence& sequence, std::int32
     positions_.push_back(position);
   token_ids_.insert(token_ids_.end(), sequence.token_ids.begin(), sequence.token_ids.end());
   context_lens_.push_back(context_len);
-  if (sequence.state != block::kNoBlock) states_.push_back(sequence.state.value);
+  if (sequence.state != block::kNoBlock) {
+    states_.push_back(sequence.state.value);
+    num_drafted_.push_back(sequence.num_draft_tokens);
+  }
   query_start_.push_back(num_tokens());
 }
 
@@ -97,6 +101,7 @@ kernels::PagedBatch ModelInput::batch() const {
   batch.window_slot_mapping = window_slot_mapping_;
   batch.window_block_tables = window_block_tables_;
   batch.states = states_;
+  batch.num_drafted = num_drafted_;
   return batch;
 }
 

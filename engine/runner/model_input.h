@@ -46,7 +46,7 @@ class ModelInput {
   std::vector<std::int32_t> context_lens_;                               // [num_sequences]
   std::vector<std::int32_t> block_tables_;                               // [num_sequences, max_blocks_]
   std::vector<std::int32_t> window_slot_mapping_, window_block_tables_;  // as those, or empty
-  std::vector<std::int32_t> states_;                                     // [num_sequences], or empty
+  std::vector<std::int32_t> states_, num_drafted_;                       // [num_sequences], or empty
   std::int32_t max_blocks_ = 0;
   std::vector<kernels::BlockCopy> swap_outs_, swap_ins_, block_copies_;
   std::vector<block::PoolMove> state_moves_, window_moves_;

@@ -141,6 +141,10 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   input_.assemble(step, plan_.kv_layout.block_size);
   move_blocks(output);
   move_states_and_windows(output);
+  if (config_.guesses_next_tokens && step.num_draft_tokens > 0) {
+    OCTAVO_TRY_VOID(guess_next_tokens(step));
+    input_.assemble(step, plan_.kv_layout.block_size);  // with these
+  }
   logits_rows_.clear();
   const std::span<std::int32_t> chosen = begin_experts(step, output);
   if (!step.empty()) {
@@ -151,6 +155,39 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   }
   note_times(output);
   return backend_->status();
+}
+
+std::vector<SequenceId> ModelRunner::settle(const scheduler::SchedulerOutput& step,
+                                            std::span<const scheduler::CommittedToken> tokens) {
+  if (pools_.states && step.num_draft_tokens > 0) accept_drafts(step, tokens);
+  if (!config_.guesses_next_tokens) return {};
+  return guesser_.follow(step, tokens, plan_.kv_layout.block_size, transformer_, *pools_.device);
+}
+
+// All tokens of a draft's step but the newest are behind the one that was known.
+void ModelRunner::accept_drafts(const scheduler::SchedulerOutput& step,
+                                std::span<const scheduler::CommittedToken> tokens) {
+  num_accepted_.clear();
+  for (const scheduler::ScheduledSequence& sequence : step.sequences) {
+    const auto num_drawn = static_cast<std::int32_t>(
+        std::ranges::count(tokens, sequence.sequence_id, &scheduler::CommittedToken::sequence_id));
+    num_accepted_.push_back(sequence.num_draft_tokens == 0 ? 0 : std::max(0, num_drawn - 1));
+  }
+  transformer_.accept_drafts(input_.batch(), num_accepted_, *pools_.states);
+}
+
+Result<void> ModelRunner::guess_next_tokens(const scheduler::SchedulerOutput& step) {
+  const auto vocabulary_size = static_cast<std::ptrdiff_t>(config_.vocabulary_size);
+  const auto best_tokens = [&](std::span<const std::int32_t> rows, std::span<TokenId> best) -> Result<void> {
+    transformer_.predicted_logits(rows, logits_of(rows), {log_sums_, piece_maxima_});
+    OCTAVO_TRY_VOID(backend_->status());
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      const auto begin = logits_.begin() + static_cast<std::ptrdiff_t>(i) * vocabulary_size;
+      best[i] = static_cast<TokenId>(std::max_element(begin, begin + vocabulary_size) - begin);
+    }
+    return {};
+  };
+  return guesser_.guess(step, plan_.kv_layout.block_size, transformer_, *pools_.device, best_tokens);
 }
 
 // Where the choices of this step are to be written; empty: nobody asks.
@@ -335,12 +372,15 @@ Result<void> ModelRunner::draw_on_backend() {
   return backend_->status();
 }
 
+kernels::MatrixView ModelRunner::logits_of(std::span<const std::int32_t> rows) {
+  return {.data = logits_.data(),
+          .rows = static_cast<std::int64_t>(rows.size()),
+          .columns = config_.vocabulary_size,
+          .stride = config_.vocabulary_size};
+}
+
 Result<void> ModelRunner::fetch_logits(std::span<const std::int32_t> rows) {
-  const kernels::MatrixView logits{.data = logits_.data(),
-                                   .rows = static_cast<std::int64_t>(rows.size()),
-                                   .columns = config_.vocabulary_size,
-                                   .stride = config_.vocabulary_size};
-  transformer_.logits(rows, logits, {.log_sum_exp = log_sums_, .piece_maxima = piece_maxima_});
+  transformer_.logits(rows, logits_of(rows), {.log_sum_exp = log_sums_, .piece_maxima = piece_maxima_});
   return backend_->status();
 }
 
@@ -404,7 +444,9 @@ Result<void> ModelRunner::deliver(const scheduler::SchedulerOutput& step, Runner
 
 std::int64_t ModelRunner::working_bytes() const {
   const std::size_t logits_floats = logits_.capacity() + log_sums_.capacity() + piece_maxima_.capacity();
-  return transformer_.activation_bytes() + static_cast<std::int64_t>(logits_floats * sizeof(float)) +
+  const std::int64_t draft_bytes = pools_.states ? pools_.states->layout().draft_bytes() : 0;
+  return transformer_.activation_bytes() + draft_bytes +
+         static_cast<std::int64_t>(logits_floats * sizeof(float)) +
          Sampler::most_bytes(config_.vocabulary_size) + backend_->scratch_bytes();
 }
 

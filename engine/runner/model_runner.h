@@ -21,6 +21,7 @@
 #include "engine/model/transformer.h"
 #include "engine/model/weights.h"
 #include "engine/runner/model_input.h"
+#include "engine/runner/next_token_guesser.h"
 #include "engine/runner/runner.h"
 #include "engine/runner/runner_plan.h"
 #include "engine/runner/sampler.h"
@@ -48,6 +49,8 @@ class ModelRunner final : public Runner {
                                                    const model::LoadProgress& progress = {});
 
   Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) override;
+  std::vector<SequenceId> settle(const scheduler::SchedulerOutput& step,
+                                 std::span<const scheduler::CommittedToken> tokens) override;
   void report_experts(bool wanted) override { reports_experts_ = wanted; }
 
   // A step for the logits of the last `num_rows` of its rows, which draws nothing: [num_rows,
@@ -88,6 +91,9 @@ class ModelRunner final : public Runner {
 
   ModelRunner(RunnerParts parts, model::Transformer transformer, Pools pools);
 
+  void accept_drafts(const scheduler::SchedulerOutput& step,
+                     std::span<const scheduler::CommittedToken> tokens);
+  Result<void> guess_next_tokens(const scheduler::SchedulerOutput& step);
   std::span<std::int32_t> begin_experts(const scheduler::SchedulerOutput& step, RunnerOutput& output) const;
   void move_blocks(RunnerOutput& output);
   void move_states_and_windows(RunnerOutput& output);
@@ -103,6 +109,7 @@ class ModelRunner final : public Runner {
   bool add_drawn_row(const scheduler::ScheduledSequence& sequence, const LogitsRow& row,
                      const scheduler::SampleTarget& target);
   Result<void> draw_on_backend();
+  kernels::MatrixView logits_of(std::span<const std::int32_t> rows);
   Result<void> fetch_logits(std::span<const std::int32_t> rows);
   Result<void> fetch_first_logits(std::span<const LogitsRow> rows);
   void use_logits(const scheduler::ScheduledSequence& sequence, const LogitsRow& row, std::size_t index,
@@ -118,6 +125,7 @@ class ModelRunner final : public Runner {
   Pools pools_;
   std::unique_ptr<const Clock> clock_;
   Sampler sampler_;
+  NextTokenGuesser guesser_;
   std::vector<std::int32_t> expert_layers_;
   bool reports_experts_ = false;
   // Of one step.
@@ -128,6 +136,7 @@ class ModelRunner final : public Runner {
   std::vector<kernels::RowAdjustment> row_adjustments_;  // likewise
   std::vector<kernels::LogitAdjustment> token_adjustments_;
   std::vector<kernels::DrawnToken> drawn_;
+  std::vector<std::int32_t> num_accepted_;  // of each draft
   std::optional<std::size_t> mistaken_;  // the newest of step.sequences whose draft was not drawn as guessed
   std::vector<float> logits_;            // [kLogitsRows, vocabulary_size]
   std::vector<float> log_sums_, piece_maxima_;  // of each row of logits: kernels::LogitsSummary

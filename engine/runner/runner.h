@@ -1,9 +1,10 @@
-// What executes a step: the real model, or a simulation of one. One method, so that the same scheduler, block
+// What executes a step: the real model, or a simulation of one. Few methods, so that the same scheduler, block
 // manager and engine core run against either.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "engine/api/expert_choices.h"
@@ -68,6 +69,18 @@ class Runner {
   // runner can be called again. REQUIRES: every block named is in its pool; nothing else touches the KV
   // cache meanwhile.
   virtual Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) = 0;
+
+  // Which of the tokens that were drawn count, as Scheduler::commit() is told: once after each execute() that
+  // succeeded and had rows of drafts, before anything else. A state that belongs to a sequence with a draft
+  // stands before its guesses until here, and takes up those that came true. What a device cannot do shows in
+  // the next execute().
+  //
+  // Where the model guesses its next tokens itself, every step is settled: returned are the sequences for
+  // which it can, in the next step and no later.
+  virtual std::vector<SequenceId> settle(const scheduler::SchedulerOutput&,
+                                         std::span<const scheduler::CommittedToken>) {
+    return {};
+  }
 };
 
 }  // namespace octavo::runner

@@ -13,6 +13,7 @@
 #include "engine/model/weights.h"
 #include "engine/runner/sampler.h"
 #include "engine/runner/window_pool.h"
+#include "engine/scheduler/draft_gate.h"
 #include "kernels/step_memory.h"
 
 namespace octavo::runner {
@@ -78,6 +79,10 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   const kernels::KvHeads first = config.kv_heads(0);
   shape.num_kv_heads = first.num_kv_heads;
   shape.head_dim = first.head_dim;
+  shape.latent_dim = first.latent_dim;
+  shape.latent_query_dim = config.latent.query_dim;
+  shape.latent_value_dim = config.latent.value_dim;
+  shape.latent_query_rank = config.latent.query_rank;
   for (std::int32_t layer = 1; layer < config.num_layers; ++layer) {
     const kernels::KvHeads heads = config.kv_heads(layer);
     if (heads != first && std::ranges::find(shape.other_heads, heads) == shape.other_heads.end())
@@ -91,21 +96,32 @@ kernels::StepShape step_shape_of(const model::ModelConfig& config, const model::
   shape.has_post_norms = config.parts.has_post_norms;
   shape.has_local_rotations = config.local_rope.has_value();
   shape.has_shared_expert_norms = config.parts.experts.stand_beside_dense;
+  shape.joins_next_tokens = config.guesses_next_tokens;
   shape.has_attention_gates = config.parts.attention_gate != model::AttentionGate::kNone;
+  shape.has_drafts = plan.state_layout.num_draft_rows > 0;
   shape.delta_net = config.recurrent.delta_net;
   shape.state_space = config.recurrent.state_space;
   shape.short_convolution = config.recurrent.short_convolution;
   return shape;
 }
 
-// Beside the weights: what Transformer, Sampler and the kernels hold, and the logits of kLogitsRows rows.
+// What recurrent layers keep, and room for the guesses of a step where sequences guess ahead.
+kernels::StateLayout state_layout_of(const model::ModelConfig& config, const EngineOptions& options) {
+  kernels::StateLayout layout = config.recurrent.state_layout();
+  const bool guesses = options.speculative != Speculation::kOff;
+  if (guesses && !layout.empty()) layout.num_draft_rows = scheduler::kMostRowsWithDrafts - 1;
+  return layout;
+}
+
+// Beside the weights: what Transformer, Sampler and the kernels hold, the logits of kLogitsRows rows, and
+// what drafts bring to states.
 std::int64_t working_bytes_of(const model::ModelConfig& config, const RunnerPlan& plan,
                               std::int64_t scratch_bytes) {
   const std::int64_t floats_per_logits_row =
       config.vocabulary_size + kernels::num_logits_pieces(config.vocabulary_size) + 1;
   return model::Transformer::activation_bytes(config, plan.max_num_batched_tokens) +
          kLogitsRows * floats_per_logits_row * std::int64_t{sizeof(float)} +
-         Sampler::most_bytes(config.vocabulary_size) + scratch_bytes;
+         Sampler::most_bytes(config.vocabulary_size) + plan.state_layout.draft_bytes() + scratch_bytes;
 }
 
 kernels::KvLayout kv_layout_of(const model::ModelConfig& config, const EngineOptions& options) {
@@ -318,7 +334,7 @@ Result<RunnerPlan> plan_shapes(const model::ModelConfig& config, const model::Mo
   OCTAVO_TRY(plan.max_model_len, resolve_max_model_len(config, options));
   plan.max_num_batched_tokens = options.max_num_batched_tokens.value_or(default_batched_tokens);
   plan.kv_layout = kv_layout_of(config, options);
-  plan.state_layout = config.recurrent.state_layout();
+  plan.state_layout = state_layout_of(config, options);
   plan.weight_bytes = model::planned_weight_bytes(tensors, options.dtype);
   plan.step_shape = step_shape_of(config, tensors, options, plan);
   return plan;

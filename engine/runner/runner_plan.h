@@ -23,7 +23,7 @@ struct RunnerPlan {
   kernels::KvLayout kv_layout;              // of layers that are not set apart; may have none
   kernels::KvLayout window_layout;          // of those with a window that are; else without layers
   std::int32_t window = 0;                  // tokens that these see; 0: there are none
-  kernels::StateLayout state_layout;        // empty: no layer is recurrent
+  kernels::StateLayout state_layout;        // empty: no layer is recurrent; of the host, without drafts
   std::int32_t num_blocks = 0;
   std::int32_t num_host_blocks = 0;         // at most num_blocks
   std::int32_t num_window_blocks = 0;       // 0 exactly if window is
@@ -32,7 +32,7 @@ struct RunnerPlan {
   std::int32_t num_host_states = 0;         // at most num_states
   std::int64_t weight_bytes = 0;            // of matrices; a backend may pad them
   kernels::StepShape step_shape;            // the largest step
-  // Activations, logits, sampling and the kernels' scratch of the largest step
+  // Activations, logits, sampling, what drafts bring to states, and the kernels' scratch of the largest step
   std::int64_t working_bytes = 0;
   std::string notice;  // what was not done as the options say; else empty
 

@@ -16,6 +16,10 @@ namespace octavo::scheduler {
 inline constexpr double kRowCost = 0.25;
 inline constexpr std::int32_t kMostRowsWithDrafts = 8;
 
+// What a layer that predicts one token further was made for gets worse with each that it predicts from its
+// own guess.
+inline constexpr std::int32_t kUsualPredictions = 3;
+
 // Drafts of repeated texts are accepted to 0.7, of free chat to 0.6. So a new sequence drafts two tokens at
 // once; a sequence that fails nine times in a row stops, and then tries one row in 17 steps: below 2 % of its
 // time.

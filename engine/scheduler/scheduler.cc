@@ -138,7 +138,8 @@ void Scheduler::State::release(SequenceGroup& group) {
 
 // ---- a step was executed, or not
 
-void Scheduler::commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens) {
+void Scheduler::commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens,
+                       std::span<const SequenceId> guessable) {
   State& state = *state_;
   if (step.empty() && !step.moves_memory()) return;
   OCTAVO_CHECK(state.step_in_flight && step.step == state.step, "step %lld is not in flight",
@@ -152,6 +153,7 @@ void Scheduler::commit(const SchedulerOutput& step, std::span<const CommittedTok
   for (const CommittedToken& token : tokens) state.sequence_of(token.sequence_id).append(token.token_id);
   state.commit_drafts(step);
   state.end_step();
+  state.guessable.assign(guessable.begin(), guessable.end());
   state.trim_drafts(step);
 }
 
@@ -198,13 +200,14 @@ void Scheduler::State::drop_drafts(const SchedulerOutput& step, std::span<const 
   }
 }
 
-// All but the newest token were rows of the draft's step, and have KV.
+// All but the newest token were rows of the draft's step, and have KV; a state stands behind them.
 void Scheduler::State::commit_drafts(const SchedulerOutput& step) {
   for (const ScheduledSequence& row : step.sequences) {
     if (row.num_draft_tokens == 0) continue;
     const auto [group, sequence] = *queue.find(row.sequence_id);
     const std::int32_t num_computed = std::max(row.start_position + 1, sequence.num_tokens() - 1);
     blocks.commit(sequence.table, group.content(sequence), num_computed);
+    keep_checkpoint(group, sequence);
     sequence.draft_gate.note(row.num_draft_tokens, num_computed - row.start_position - 1,
                              sequence.num_tokens());
   }
@@ -254,6 +257,7 @@ void Scheduler::State::end_step() {
   touched.clear();
   swapped_out.clear();
   restored.clear();
+  guessable.clear();
   step_in_flight = false;
 }
 

@@ -46,6 +46,7 @@
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
+#include "engine/scheduler/draft_gate.h"
 #include "engine/scheduler/measured_costs.h"
 #include "engine/scheduler/scheduler_output.h"
 
@@ -85,6 +86,7 @@ struct SchedulerOptions {
   bool reserve_block_per_sequence = true;
   bool prefill_first = false;  // a step that computes known tokens extends no output: for measurements
   Speculation speculative = Speculation::kOff;
+  std::int32_t num_speculative_tokens = kMostRowsWithDrafts - 1;  // of a sequence in a step, at most
 };
 
 struct NewRequest {
@@ -99,13 +101,6 @@ struct NewRequest {
   // At the prompt's start: what the next turn's prompt will begin with too. Recurrent layers keep a
   // checkpoint there, and layers with a window the tokens before it.
   std::int32_t num_next_turn_tokens = 0;
-};
-
-// A token that was drawn for a sequence in the step being committed. A draft may have several, in order: all
-// but the last as guessed. There may be fewer than were drawn, when an output ended before them.
-struct CommittedToken {
-  SequenceId sequence_id;
-  TokenId token_id = -1;
 };
 
 // One beam after a step: `token_id` after what `parent` carries.
@@ -139,8 +134,10 @@ class Scheduler {
   SchedulerOutput schedule();
 
   // The rows of `step` have KV now, and these tokens were drawn. Full blocks become findable. Of a draft,
-  // what was not drawn has no KV: its slots and blocks go back.
-  void commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens);
+  // what was not drawn has no KV: its slots and blocks go back. `guessable`: of which sequences the model can
+  // guess the next tokens in the next step.
+  void commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens,
+              std::span<const SequenceId> guessable = {});
 
   // The device failed in `step`: its results are discarded. Requests that had a part in it are ended, and
   // returned in order of arrival; who was swapped out by it will recompute.

@@ -46,8 +46,8 @@ struct ScheduledSequence {
   // Where layers with a window of their own keep what block_table names, by the same index; kNoBlock: of
   // tokens that are left behind. Empty: there are no such layers.
   std::span<const BlockId> window_places = {};
-  // Of recurrent layers: the state of the tokens before start_position, which becomes that of the last row.
-  // kNoBlock: the model has none.
+  // Of recurrent layers: the state of the tokens before start_position, which becomes that of the last row;
+  // of a draft, that of the last row that counts (Runner::settle). kNoBlock: the model has none.
   BlockId state = block::kNoBlock;
   std::vector<SampleTarget> samples;  // empty while the chunk does not reach the end of the known tokens
   // So many rows at the end are a draft: guesses of what the rows before them will draw. Then there is one
@@ -57,6 +57,16 @@ struct ScheduledSequence {
   std::span<const TokenId> draft() const {
     return token_ids.last(static_cast<std::size_t>(num_draft_tokens));
   }
+  // The draft as a place in which the model writes what it guesses, once memory was moved and before the rows
+  // run; until then they name no tokens. Empty: they are guessed.
+  std::span<TokenId> to_guess = {};
+};
+
+// A token that was drawn for a sequence in a step, and counts. A draft may have several, in order: all but
+// the last as guessed. There may be fewer than were drawn, when an output ended before them.
+struct CommittedToken {
+  SequenceId sequence_id;
+  TokenId token_id = -1;
 };
 
 using BlockCopyOp = block::BlockCopy;  // source, target

@@ -39,6 +39,7 @@ struct Scheduler::State {
   std::vector<RequestId> touched;       // its failure would leave their memory unknown; ascending, may repeat
   std::vector<SequenceId> swapped_out;  // groups, by their first sequence, in this step
   std::vector<SequenceId> restored;     // swapped in, in this step
+  std::vector<SequenceId> guessable;    // of the step before: see commit()
   // Scratch, kept between steps for their memory.
   std::vector<Sequence*> decoding;
   std::vector<DraftingSequence> drafting;
@@ -85,6 +86,8 @@ struct Scheduler::State {
   void swap_in(SequenceGroup& group, SchedulerOutput& output);
   void end_out_of_memory(const SequenceGroup& group, SchedulerOutput& output) const;
   void collect_drafting();
+  bool can_guess(const Sequence& sequence) const;
+  std::vector<TokenId> guesses_of(const Sequence& sequence, std::int32_t most) const;
   std::int32_t most_drafts(const DraftingSequence& drafting, std::int32_t num_rows) const;
   std::int32_t num_slots_to_draft_in(const Sequence& sequence) const;
   void list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output);

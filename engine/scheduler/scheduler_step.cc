@@ -364,8 +364,7 @@ PoolLevel Scheduler::State::level() const {
 
 // Last of all, with what nobody else has taken in this step; what is left of the cheap rows is shared evenly.
 void Scheduler::State::draft_ahead(StepBudget& budget, SchedulerOutput& output) {
-  // A state cannot be cut back to what was drawn.
-  if (options.speculative == Speculation::kOff || options.num_states > 0) return;
+  if (options.speculative == Speculation::kOff) return;
   const std::int32_t num_rows = budget.num_taken();
   std::int32_t num_left = std::min(budget.num_left(), kMostRowsWithDrafts - num_rows);
   if (num_left <= 0) return;
@@ -375,11 +374,13 @@ void Scheduler::State::draft_ahead(StepBudget& budget, SchedulerOutput& output) 
     Sequence& sequence = *one.sequence;
     const std::int32_t share = (num_left + num_to_serve - 1) / num_to_serve;
     --num_to_serve;
-    const std::vector<TokenId> guesses =
-        guess_next(sequence.token_ids(), std::min(share, most_drafts(one, num_rows)));
+    const std::int32_t num_most =
+        std::min({share, most_drafts(one, num_rows), budget.most_draft_rows(sequence.num_tokens())});
+    const std::vector<TokenId> guesses = guesses_of(sequence, num_most);
     if (guesses.empty()) continue;
     const auto num_drafted = static_cast<std::int32_t>(guesses.size());
-    blocks.grow(sequence.table, sequence.num_tokens() + num_drafted, output.block_copies);
+    blocks.grow(sequence.table, sequence.num_tokens() + num_drafted, output.block_copies,
+                &output.state_moves);
     budget.take_draft(sequence.num_tokens(), num_drafted);
     sequence.draft(guesses);
     num_left -= num_drafted;
@@ -392,9 +393,22 @@ void Scheduler::State::collect_drafting() {
   for (const auto& group : queue.running()) {
     if (group->is_beam_search() || !group->is_decoding()) continue;
     for (Sequence& sequence : group->live()) {
-      if (sequence.num_scheduled_tokens > 0) drafting.push_back({group.get(), &sequence});
+      if (sequence.num_scheduled_tokens > 0 && can_guess(sequence))
+        drafting.push_back({group.get(), &sequence});
     }
   }
+}
+
+// Of what the model guesses, only what it has just computed the last row of.
+bool Scheduler::State::can_guess(const Sequence& sequence) const {
+  return options.speculative != Speculation::kMtp ||
+         std::ranges::find(guessable, sequence.sequence_id) != guessable.end();
+}
+
+// The model's are not known yet: their places are kept free.
+std::vector<TokenId> Scheduler::State::guesses_of(const Sequence& sequence, std::int32_t most) const {
+  if (options.speculative != Speculation::kMtp) return guess_next(sequence.token_ids(), most);
+  return std::vector<TokenId>(static_cast<std::size_t>(std::max(0, most)), TokenId{0});
 }
 
 // A draft that is accepted whole is followed by one token more: both must be allowed.
@@ -402,7 +416,7 @@ std::int32_t Scheduler::State::most_drafts(const DraftingSequence& one, std::int
   const Sequence& sequence = *one.sequence;
   const std::int32_t num_output = sequence.num_tokens() - sequence.num_prompt_tokens();
   return std::min({sequence.draft_gate.most_drafts(num_rows, sequence.num_tokens()),
-                   one.group->sampling.max_tokens - num_output - 1,
+                   options.num_speculative_tokens, one.group->sampling.max_tokens - num_output - 1,
                    options.max_model_len - sequence.num_tokens() - 1, num_slots_to_draft_in(sequence)});
 }
 
@@ -436,6 +450,7 @@ void Scheduler::State::list_row(SequenceGroup& group, Sequence& sequence, Schedu
   row.known_token_ids = sequence.token_ids();
   row.start_position = start;
   row.num_draft_tokens = sequence.num_draft_tokens();
+  if (options.speculative == Speculation::kMtp) row.to_guess = sequence.draft_places();
   row.token_ids = sequence.with_draft().subspan(
       static_cast<std::size_t>(start),
       static_cast<std::size_t>(sequence.num_scheduled_tokens + row.num_draft_tokens));

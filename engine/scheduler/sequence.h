@@ -59,6 +59,8 @@ class Sequence {
   void drop_draft();
   std::span<const TokenId> with_draft() const { return token_ids_; }
   std::int32_t num_draft_tokens() const { return static_cast<std::int32_t>(num_draft_); }
+  // Where a draft is written that is guessed later.
+  std::span<TokenId> draft_places() { return std::span(token_ids_).last(num_draft_); }
 
   // At most its newest token, which it generated itself, has no KV yet: its next row is a decode. (A beam
   // whose continuations are known waits with none for the other beams.)

@@ -28,13 +28,19 @@ void StepBudget::take(const StepWork& rows) {
 std::int32_t StepBudget::most_prompt_rows(std::int32_t start_position) const {
   if (!is_limited()) return num_left_;
   const std::int32_t num_fewest = std::max(0, kFewestPromptRows - num_prompt_rows_);
-  return std::min(num_left_, std::max(num_fewest, most_rows_in_time(start_position)));
+  const std::int32_t num_least = has_time_left() ? 1 : 0;  // whoever starts before the target gets a row
+  return std::min(num_left_, std::max({num_fewest, num_least, most_rows_in_time(start_position)}));
 }
 
-// Those that end by the target. Whoever starts before it gets a row.
+std::int32_t StepBudget::most_draft_rows(std::int32_t start_position) const {
+  const bool is_shared = is_limited() && num_prompt_rows_ > 0;
+  return is_shared ? most_rows_in_time(start_position) : num_left_;
+}
+
+// Those that end by the target.
 std::int32_t StepBudget::most_rows_in_time(std::int32_t start_position) const {
-  if (!costs_.is_known() || costs_.us_of(work_) >= target_us_) return 0;
-  std::int32_t fits = 1, too_many = num_left_ + 1;
+  if (!has_time_left()) return 0;
+  std::int32_t fits = 0, too_many = num_left_ + 1;
   while (too_many - fits > 1) {
     const std::int32_t middle = fits + (too_many - fits) / 2;
     const bool in_time = costs_.us_of(work_ + StepWork::of_rows(start_position, middle)) <= target_us_;

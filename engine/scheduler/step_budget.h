@@ -34,11 +34,15 @@ class StepBudget {
   // Rows of known tokens from `start_position` on: as many as may be, at most `num_wanted`.
   std::int32_t take_chunk(std::int32_t start_position, std::int32_t num_wanted);
 
-  // Rows of a draft behind a decode. REQUIRES: as many are left.
+  // How many rows a draft from there on may have: beside prompts, those that end by the target.
+  std::int32_t most_draft_rows(std::int32_t start_position) const;
+
+  // Rows of a draft behind a decode. REQUIRES: at most most_draft_rows().
   void take_draft(std::int32_t start_position, std::int32_t num_rows);
 
  private:
   bool is_limited() const { return target_us_ > 0.0 && num_decodes_ > 0; }
+  bool has_time_left() const { return costs_.is_known() && costs_.us_of(work_) < target_us_; }
   std::int32_t most_prompt_rows(std::int32_t start_position) const;
   std::int32_t most_rows_in_time(std::int32_t start_position) const;
   void take(const StepWork& rows);

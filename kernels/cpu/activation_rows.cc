@@ -42,7 +42,7 @@ void copy_lines(const Line* from, std::int64_t from_stride, Line* to, std::int64
 
 }  // namespace
 
-ActivationRows::ActivationRows(InstructionSet isa) : table_(&matmul_table(isa)) {}
+ActivationRows::ActivationRows(InstructionSet isa) : table_(&integer_matmul_table(isa)) {}
 
 void ActivationRows::reserve(std::int64_t rows, std::int64_t columns, ActivationForm forms) {
   OCTAVO_CHECK(rows >= 0 && columns >= 0, "%lld rows", static_cast<long long>(rows));

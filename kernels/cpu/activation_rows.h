@@ -69,7 +69,7 @@ class ActivationRows {
   std::int64_t row_stride() const { return row_stride_; }
 
  private:
-  const MatmulTable* table_;
+  const IntegerMatmulTable* table_;
   std::int64_t rows_ = 0, columns_ = 0, row_stride_ = 0;
   ActivationForm forms_ = ActivationForm::kFloat;
   std::unique_ptr<FloatLine[]> float_lines_;

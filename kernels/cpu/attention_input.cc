@@ -2,28 +2,9 @@
 // heads, rotation and KV write.
 #include <algorithm>
 
-#include "engine/base/check.h"
 #include "kernels/cpu/cpu_backend.h"
 
 namespace octavo::kernels::cpu {
-namespace {
-
-// `start` is that of the head in its block.
-KvSlot slot_of(KvType type, const KvLayer& layer, std::int32_t offset, std::byte* start) {
-  const std::int64_t element_bytes = kv_element_bytes(type);
-  const auto scale = [&](std::int64_t scale_offset) {
-    return has_kv_scales(type) ? reinterpret_cast<float*>(start + scale_offset) : nullptr;
-  };
-  return {.type = type,
-          .head_dim = layer.head_dim,
-          .key_stride = layer.block_size,
-          .key = start + layer.key_index(0, offset) * element_bytes,
-          .value = start + layer.half_head_bytes + layer.value_index(offset, 0) * element_bytes,
-          .key_scale = scale(layer.key_scale_offset(offset)),
-          .value_scale = scale(layer.value_scale_offset(offset))};
-}
-
-}  // namespace
 
 void CpuBackend::attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                                  const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
@@ -83,10 +64,10 @@ void CpuBackend::finish_queries(const AttentionInputWeights& weights, const Atte
 }
 
 void CpuBackend::rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row,
-                        std::int32_t num_heads, float* heads) const {
+                        std::int32_t num_heads, std::int32_t distance, float* heads) const {
   const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
-  kernels_.rotate_heads(heads, num_heads, shape.head_dim, shape.rotary_dim,
-                        shape.pairing == RopePairing::kHalves, angles.data() + row * shape.rotary_dim);
+  kernels_.rotate_heads(heads, num_heads, distance, shape.rotary_dim, shape.pairing == RopePairing::kHalves,
+                        angles.data() + row * shape.rotary_dim);
 }
 
 void CpuBackend::store_keys_and_values(const AttentionInputWeights& weights, const AttentionShape& shape,
@@ -104,14 +85,9 @@ void CpuBackend::store_keys_and_values(const AttentionInputWeights& weights, con
   rotate(shape, batch, row, shape.num_kv_heads, k.row(row));
   if (norm_follows) normalise_heads(weights, weights.key_norm, shape, k.columns, k.row(row));
 
-  const KvLayout& layout = kv.layout();
-  const std::int32_t slot = batch.slot_mapping[static_cast<std::size_t>(row)];
-  const std::int32_t block = slot / layout.block_size, offset = slot % layout.block_size;
-  OCTAVO_CHECK(slot >= 0 && block < kv.num_blocks(), "slot %d of %d blocks", slot, kv.num_blocks());
   for (std::int32_t head = 0; head < shape.num_kv_heads; ++head) {
     kernels_.write_kv(k.row(row) + head * shape.head_dim, v.row(row) + head * shape.head_dim,
-                      slot_of(layout.type, layout.layer(layer), offset,
-                              kv.data() + layout.head_offset(block, layer, head)));
+                      kv.slot_of(batch.slot_mapping[static_cast<std::size_t>(row)], layer, head));
   }
 }
 

@@ -24,6 +24,25 @@ class CpuBuffer final : public Buffer {
 
 }  // namespace
 
+KvSlot CpuKvCache::slot_of(std::int32_t slot, std::int32_t layer_index, std::int32_t kv_head) const {
+  const KvLayer& layer = layout().layer(layer_index);
+  const std::int32_t block = slot / layer.block_size, offset = slot % layer.block_size;
+  OCTAVO_CHECK(slot >= 0 && block < num_blocks(), "slot %d of %d blocks", slot, num_blocks());
+  std::byte* const start = data() + layout().head_offset(block, layer_index, kv_head);
+  const std::int64_t element_bytes = kv_element_bytes(layout().type);
+  std::byte* const values = start + layer.half_head_bytes + layer.value_index(offset, 0) * element_bytes;
+  const auto scale = [&](std::int64_t scale_offset) {
+    return layout().has_scales() ? reinterpret_cast<float*>(start + scale_offset) : nullptr;
+  };
+  return {.type = layout().type,
+          .head_dim = layer.head_dim,
+          .key_stride = layer.block_size,
+          .key = start + layer.key_index(0, offset) * element_bytes,
+          .value = layer.is_latent() ? nullptr : values,
+          .key_scale = scale(layer.key_scale_offset(offset)),
+          .value_scale = layer.is_latent() ? nullptr : scale(layer.value_scale_offset(offset))};
+}
+
 Result<std::unique_ptr<Backend>> create_cpu_backend(std::int32_t num_threads, Activation activation,
                                                     InstructionSet isa) {
   OCTAVO_TRY(std::unique_ptr<ThreadPool> pool, ThreadPool::create(num_threads));
@@ -36,7 +55,9 @@ CpuBackend::CpuBackend(std::unique_ptr<ThreadPool> pool, Activation activation, 
       isa_(isa),
       kernels_(kernel_table(isa)),
       activations_(isa),
+      head_activations_(isa),
       worker_scratch_(static_cast<std::size_t>(pool_->num_threads())),
+      draft_scratch_(worker_scratch_.size()),
       step_attention_(std::make_unique<StepAttention>()),
       step_experts_(std::make_unique<StepExperts>(isa, pool_->num_threads())) {}
 
@@ -65,7 +86,8 @@ Result<std::unique_ptr<HostKvCache>> CpuBackend::allocate_host_kv_cache(const Kv
 Result<std::unique_ptr<StateCache>> CpuBackend::allocate_state_cache(const StateLayout& layout,
                                                                      std::int32_t num_states) {
   OCTAVO_TRY(const std::int64_t num_bytes, state_pool_bytes(layout, num_states));
-  OCTAVO_TRY(MappedMemory memory, MappedMemory::create(num_bytes, "the pool of states"));
+  OCTAVO_TRY(MappedMemory memory,
+             MappedMemory::create(num_bytes + layout.draft_bytes(), "the pool of states"));
   return std::unique_ptr<StateCache>(std::make_unique<CpuStateCache>(layout, num_states, std::move(memory)));
 }
 
@@ -91,12 +113,14 @@ Result<void> CpuBackend::reserve_step(const StepShape& shape) {
   const ScratchPlan plan = plan_scratch(shape, activation_, pool_->num_threads(), isa_);
   try {
     activations_.reserve(plan.rows, plan.columns, plan.forms);
+    head_activations_.reserve(plan.head_rows, plan.head_columns, plan.forms);
     key_rows_.reserve(plan.key_value_floats);
     value_rows_.reserve(plan.key_value_floats);
     product_rows_.reserve(plan.product_floats);
     partials_.reserve(plan.partial_floats);
     item_sums_.reserve(plan.item_sum_floats);
     for (Scratch& scratch : worker_scratch_) scratch.reserve(plan.worker_floats);
+    for (Scratch& scratch : draft_scratch_) scratch.reserve(plan.draft_floats);
     if (shape.num_experts > 0) step_experts_->reserve(shape, plan.experts);
   } catch (const std::bad_alloc&) {
     return Error{ErrorCode::kOutOfMemory, "working memory needs " + std::to_string(plan.bytes()) +
@@ -107,10 +131,11 @@ Result<void> CpuBackend::reserve_step(const StepShape& shape) {
 }
 
 std::int64_t CpuBackend::scratch_bytes() const {
-  std::int64_t bytes = activations_.bytes();
+  std::int64_t bytes = activations_.bytes() + head_activations_.bytes();
   for (const Scratch* scratch : {&key_rows_, &value_rows_, &product_rows_, &partials_, &item_sums_})
     bytes += scratch->bytes();
   for (const Scratch& scratch : worker_scratch_) bytes += scratch.bytes();
+  for (const Scratch& scratch : draft_scratch_) bytes += scratch.bytes();
   return bytes + step_experts_->bytes();
 }
 
@@ -145,16 +170,40 @@ void CpuBackend::set_normalised(const NormWeights& norm, ConstMatrixView x,
   });
 }
 
-ChannelConvolution CpuBackend::convolution_of(const SequenceRows& sequence, const CpuStateCache& states,
-                                              std::int32_t layer, MatrixView channels,
-                                              std::span<const float> weights,
+void CpuBackend::keep_drafts(std::int32_t layer, const CpuStateCache& states,
+                             std::span<const MatrixView> parts) const {
+  check_drafts(layer, states);
+  MatrixView drafts = states.drafts(layer);
+  for (const MatrixView& part : parts) {
+    for (const SequenceRows& sequence : sequence_rows_) keep_draft(sequence, part, drafts);
+    drafts.data += part.columns;
+  }
+}
+
+void CpuBackend::check_drafts(std::int32_t layer, const CpuStateCache& states) const {
+  if (sequence_rows_.empty()) return;
+  const std::int64_t num_rows = sequence_rows_.back().first_draft + sequence_rows_.back().num_drafted;
+  OCTAVO_CHECK(num_rows <= states.drafts(layer).rows, "%lld rows of drafts, and room for %lld",
+               static_cast<long long>(num_rows), static_cast<long long>(states.drafts(layer).rows));
+}
+
+StatePart CpuBackend::convolution_part(const CpuStateCache& states, std::int32_t state, std::int32_t layer,
+                                       std::int64_t num_channels, const ChannelPieces::Piece& piece) {
+  return {.numbers = states.convolution(state, layer) + piece.first,
+          .num_runs = states.layout().convolution_floats / num_channels,
+          .size = piece.count,
+          .stride = num_channels};
+}
+
+ChannelConvolution CpuBackend::convolution_of(const SequenceRows& sequence, const StatePart& history,
+                                              MatrixView channels, std::span<const float> weights,
                                               const ChannelPieces::Piece& piece) {
   const auto width = static_cast<std::int64_t>(weights.size()) / channels.columns;
   return {.weights = weights.data() + piece.first * width,
           .bias = nullptr,
           .width = static_cast<std::int32_t>(width),
-          .history = states.convolution(sequence.state, layer) + piece.first,
-          .history_stride = channels.columns,
+          .history = history.numbers,
+          .history_stride = history.stride,
           .rows = channels.row(sequence.first) + piece.first,
           .row_stride = channels.stride,
           .num_rows = sequence.count,

@@ -35,6 +35,8 @@ class CpuKvCache final : public KvCache {
   CpuKvCache(const KvLayout& layout, std::int32_t num_blocks, MappedMemory memory)
       : KvCache(layout, num_blocks), memory_(std::move(memory)) {}
   std::byte* data() const { return memory_.data(); }
+  // Where a token's key and value of a head go; `slot` as of PagedBatch.
+  KvSlot slot_of(std::int32_t slot, std::int32_t layer, std::int32_t kv_head) const;
 
  private:
   MappedMemory memory_;
@@ -63,6 +65,11 @@ class CpuStateCache final : public StateCache {
   }
   float* convolution(std::int32_t state, std::int32_t layer) const {
     return recurrent(state, layer) + layout().convolution_offset();
+  }
+  // [num_draft_rows, draft_floats]: what rows of drafts bring to a layer.
+  MatrixView drafts(std::int32_t layer) const {
+    return {reinterpret_cast<float*>(memory_.data()) + layout().draft_offset(num_states(), layer),
+            layout().num_draft_rows, layout().draft_floats, layout().draft_stride()};
   }
 
  private:
@@ -115,8 +122,12 @@ class CpuBackend final : public Backend {
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
                        MatrixView q) override;
+  void latent_attention_input(const LatentInputWeights& weights, const AttentionShape& shape,
+                              const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                              MatrixView q) override;
   void paged_attention(const AttentionShape& shape, const PagedBatch& batch, std::int32_t layer,
                        const KvCache& kv, ConstMatrixView q, MatrixView out) override;
+  void project_heads(std::span<const Matrix* const> heads, ConstMatrixView input, MatrixView out) override;
   void gate_attention(const AttentionGateWeights& weights, ConstMatrixView x, MatrixView attention) override;
   void gated_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
                        std::int32_t layer, ConstMatrixView x, StateCache& states, MatrixView out) override;
@@ -125,11 +136,22 @@ class CpuBackend final : public Backend {
   void short_convolution(const ShortConvolutionWeights& weights, const ShortConvolutionShape& shape,
                          const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, StateCache& states,
                          MatrixView out) override;
+  void accept_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
+                        std::int32_t layer, std::span<const std::int32_t> num_accepted,
+                        StateCache& states) override;
+  void accept_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
+                          const PagedBatch& batch, std::int32_t layer,
+                          std::span<const std::int32_t> num_accepted, StateCache& states) override;
+  void accept_short_convolution(const ShortConvolutionWeights& weights, const ShortConvolutionShape& shape,
+                                const PagedBatch& batch, std::int32_t layer,
+                                std::span<const std::int32_t> num_accepted, StateCache& states) override;
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
   void feed_forward_experts(const ExpertWeights& weights, MatrixView residual,
                             std::span<std::int32_t> chosen) override;
+  void join_next_tokens(const NextTokenWeights& weights, ConstMatrixView tokens, ConstMatrixView x,
+                        std::span<const std::int32_t> rows, MatrixView out) override;
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
@@ -174,22 +196,43 @@ class CpuBackend final : public Backend {
     });
   }
 
-  // Calls function(rows, part, worker) for each sequence of the batch that has rows, and each part of a
-  // layer.
+  // Calls function(rows, part, worker) for each of sequence_rows_ that has rows, and each part of a layer.
   template <class Function>
-  void for_each_sequence_part(const PagedBatch& batch, std::int64_t num_parts, const Function& function) {
-    pool_->parallel_for_in_runs(batch.num_sequences * num_parts, [&](std::int64_t item, std::int32_t worker) {
-      const auto sequence = static_cast<std::size_t>(item / num_parts);
-      const std::int64_t first = batch.query_start[sequence];
-      const SequenceRows rows{first, batch.query_start[sequence + 1] - first, batch.states[sequence]};
+  void for_each_sequence_part(std::int64_t num_parts, const Function& function) {
+    const std::int64_t num_sequences = std::ssize(sequence_rows_);
+    pool_->parallel_for_in_runs(num_sequences * num_parts, [&](std::int64_t item, std::int32_t worker) {
+      const SequenceRows& rows = sequence_rows_[static_cast<std::size_t>(item / num_parts)];
       if (rows.count > 0) function(rows, item % num_parts, worker);
     });
   }
 
+  // Calls function(rows, state): of the known rows with their part of the state, then of a draft with a copy.
+  template <class Function>
+  void for_known_and_draft(const SequenceRows& rows, const StatePart& state, std::int32_t worker,
+                           const Function& function) {
+    if (rows.known().count > 0) function(rows.known(), state);
+    if (rows.num_drafted == 0) return;
+    Scratch& scratch = draft_scratch_[static_cast<std::size_t>(worker)];
+    function(rows.draft(), state.copied_to(scratch.reserve(state.num_floats())));
+  }
+  // What rows of drafts bring to a layer's states: columns of theirs, as rows of the step's drafts.
+  static void keep_draft(const SequenceRows& sequence, MatrixView from, MatrixView drafts) {
+    for (std::int64_t i = 0; i < sequence.num_drafted; ++i) {
+      std::copy_n(from.row(sequence.draft().first + i), from.columns, drafts.row(sequence.first_draft + i));
+    }
+  }
+  // The columns of all of `parts`, of all of sequence_rows_.
+  void keep_drafts(std::int32_t layer, const CpuStateCache& states, std::span<const MatrixView> parts) const;
+  // That there is room for them.
+  void check_drafts(std::int32_t layer, const CpuStateCache& states) const;
+
+  // The newest inputs of some channels, of which there are `num_channels`.
+  static StatePart convolution_part(const CpuStateCache& states, std::int32_t state, std::int32_t layer,
+                                    std::int64_t num_channels, const ChannelPieces::Piece& piece);
   // Of a piece of the channels of a sequence's rows, with neither bias nor SiLU.
-  static ChannelConvolution convolution_of(const SequenceRows& sequence, const CpuStateCache& states,
-                                           std::int32_t layer, MatrixView channels,
-                                           std::span<const float> weights, const ChannelPieces::Piece& piece);
+  static ChannelConvolution convolution_of(const SequenceRows& sequence, const StatePart& history,
+                                           MatrixView channels, std::span<const float> weights,
+                                           const ChannelPieces::Piece& piece);
   void convolve(const ChannelConvolution& job, std::int32_t worker) {
     kernels_.convolve(job, worker_scratch_[static_cast<std::size_t>(worker)].reserve(job.count * job.width));
   }
@@ -239,22 +282,20 @@ class CpuBackend final : public Backend {
     pool_->parallel_for(num_pieces, call);
   }
 
-  // The parts of gated_delta_net behind its products, one after the other.
+  // The parts of gated_delta_net behind its products, one after the other, of sequence_rows_. An empty `out`:
+  // of what is accepted, only the state is wanted.
   struct DeltaNetRows;
-  void convolve_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
-                          std::int32_t layer, const CpuStateCache& states, const DeltaNetRows& rows);
-  void run_delta_rule(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
-                      std::int32_t layer, const CpuStateCache& states, const DeltaNetRows& rows,
-                      MatrixView out);
+  void convolve_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, std::int32_t layer,
+                          const CpuStateCache& states, const DeltaNetRows& rows);
+  void run_delta_rule(const DeltaNetWeights& weights, const DeltaNetShape& shape, std::int32_t layer,
+                      const CpuStateCache& states, const DeltaNetRows& rows, MatrixView out);
 
   // And of state_space.
   struct StateSpaceRows;
   void convolve_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
-                            const PagedBatch& batch, std::int32_t layer, const CpuStateCache& states,
-                            const StateSpaceRows& rows);
-  void run_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
-                       const PagedBatch& batch, std::int32_t layer, const CpuStateCache& states,
-                       const StateSpaceRows& rows, MatrixView out);
+                            std::int32_t layer, const CpuStateCache& states, const StateSpaceRows& rows);
+  void run_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape, std::int32_t layer,
+                       const CpuStateCache& states, const StateSpaceRows& rows, MatrixView out);
 
   // The blocks or states of a pool, seen as bytes.
   struct PoolBytes {
@@ -276,7 +317,21 @@ class CpuBackend final : public Backend {
                        const AttentionShape& shape, std::int64_t width, float* heads) const;
 
   void rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row, std::int32_t num_heads,
-              float* heads) const;
+              float* heads) const {
+    rotate(shape, batch, row, num_heads, shape.head_dim, heads);
+  }
+  // Of heads that lie `distance` floats apart.
+  void rotate(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row, std::int32_t num_heads,
+              std::int32_t distance, float* heads) const;
+  // The parts of latent_attention_input before its heads' matrices, one after the other; the last two of one
+  // row.
+  void multiply_latent_rows(const LatentInputWeights& weights, ConstMatrixView x, MatrixView queries,
+                            MatrixView keys);
+  void store_latent_key(const LatentInputWeights& weights, const AttentionShape& shape,
+                        const PagedBatch& batch, std::int32_t layer, std::int64_t row, MatrixView keys,
+                        CpuKvCache& kv);
+  void place_rotated_queries(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row,
+                             MatrixView queries, MatrixView q);
   // Of one row, after the products.
   void finish_queries(const AttentionInputWeights& weights, const AttentionShape& shape,
                       const PagedBatch& batch, std::int64_t row, MatrixView q);
@@ -290,8 +345,9 @@ class CpuBackend final : public Backend {
   const KernelTable& kernels_;
 
   PackedMemory packed_memory_;
-  ActivationRows activations_;
-  std::vector<Scratch> worker_scratch_;  // one for each thread
+  ActivationRows activations_, head_activations_;        // the latter of project_heads
+  std::vector<Scratch> worker_scratch_, draft_scratch_;  // one for each thread
+  std::vector<SequenceRows> sequence_rows_;              // of the operation, if it is recurrent
   Scratch key_rows_, value_rows_, product_rows_, partials_, item_sums_;
   const std::unique_ptr<StepAttention> step_attention_;
   const std::unique_ptr<StepExperts> step_experts_;

@@ -1,6 +1,7 @@
 // The products of all rows as one list; the gates, row by row; the convolution and the norms of queries and
 // keys, head by head; then the recurrence, head by head. A sequence's rows are taken in order wherever one
 // needs what the one before it left behind.
+#include <array>
 #include <cmath>
 
 #include "kernels/cpu/cpu_backend.h"
@@ -49,23 +50,42 @@ void CpuBackend::gated_delta_net(const DeltaNetWeights& weights, const DeltaNetS
     kernels_.exp_scaled(rows.alpha.row(row), weights.decay.data(), heads);
     kernels_.sigmoid(rows.beta.row(row), heads);
   });
-  convolve_delta_net(weights, shape, batch, layer, cache, rows);
-  run_delta_rule(weights, shape, batch, layer, cache, rows, out);
+  list_rows(batch, sequence_rows_);
+  keep_drafts(layer, cache, std::array{rows.channels, rows.alpha, rows.beta});
+  convolve_delta_net(weights, shape, layer, cache, rows);
+  run_delta_rule(weights, shape, layer, cache, rows, out);
+}
+
+void CpuBackend::accept_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape,
+                                  const PagedBatch& batch, std::int32_t layer,
+                                  std::span<const std::int32_t> num_accepted, StateCache& states) {
+  const auto& cache = static_cast<const CpuStateCache&>(states);
+  const MatrixView drafts = cache.drafts(layer);
+  const std::int64_t channels = shape.channels(), heads = shape.num_value_heads;
+  list_accepted(batch, num_accepted, sequence_rows_);
+  const DeltaNetRows rows{.channels = {drafts.data, drafts.rows, channels, drafts.stride},
+                          .alpha = {drafts.data + channels, drafts.rows, heads, drafts.stride},
+                          .beta = {drafts.data + channels + heads, drafts.rows, heads, drafts.stride}};
+  convolve_delta_net(weights, shape, layer, cache, rows);
+  run_delta_rule(weights, shape, layer, cache, rows, {});
 }
 
 void CpuBackend::convolve_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape,
-                                    const PagedBatch& batch, std::int32_t layer, const CpuStateCache& states,
+                                    std::int32_t layer, const CpuStateCache& states,
                                     const DeltaNetRows& rows) {
   const ChannelPieces heads = pieces_of(shape);
   const std::int64_t num_queries = shape.num_key_heads, num_keys = num_queries;
   const float query_scale = 1.0f / std::sqrt(static_cast<float>(shape.key_dim));
   for_each_sequence_part(
-      batch, heads.count(), [&](const SequenceRows& sequence, std::int64_t index, std::int32_t worker) {
+      heads.count(), [&](const SequenceRows& sequence, std::int64_t index, std::int32_t worker) {
         const ChannelPieces::Piece head = heads.at(index);
-        ChannelConvolution job =
-            convolution_of(sequence, states, layer, rows.channels, weights.convolution, head);
-        job.applies_silu = true;
-        convolve(job, worker);
+        for_known_and_draft(sequence, convolution_part(states, sequence.state, layer, shape.channels(), head),
+                            worker, [&](const SequenceRows& some, const StatePart& history) {
+                              ChannelConvolution job =
+                                  convolution_of(some, history, rows.channels, weights.convolution, head);
+                              job.applies_silu = true;
+                              convolve(job, worker);
+                            });
         if (index >= num_queries + num_keys) return;
         const float scale = index < num_queries ? query_scale : 1.0f;
         for (std::int64_t row = sequence.first; row < sequence.first + sequence.count; ++row) {
@@ -75,28 +95,34 @@ void CpuBackend::convolve_delta_net(const DeltaNetWeights& weights, const DeltaN
 }
 
 void CpuBackend::run_delta_rule(const DeltaNetWeights& weights, const DeltaNetShape& shape,
-                                const PagedBatch& batch, std::int32_t layer, const CpuStateCache& states,
-                                const DeltaNetRows& rows, MatrixView out) {
+                                std::int32_t layer, const CpuStateCache& states, const DeltaNetRows& rows,
+                                MatrixView out) {
+  const std::int64_t state_floats = std::int64_t{shape.key_dim} * shape.value_dim;
   for_each_sequence_part(
-      batch, shape.num_value_heads, [&](const SequenceRows& sequence, std::int64_t head, std::int32_t) {
-        float* const channels = rows.channels.row(sequence.first);
-        const std::int64_t key_at = key_head_of(shape, head) * shape.key_dim, at = head * shape.value_dim;
-        float* const values = channels + 2 * shape.query_columns() + at;
-        kernels_.delta_rule({.state = states.recurrent(sequence.state, layer) + at * shape.key_dim,
-                             .key_dim = shape.key_dim,
-                             .value_dim = shape.value_dim,
-                             .num_rows = sequence.count,
-                             .queries = channels + key_at,
-                             .keys = channels + shape.query_columns() + key_at,
-                             .values = values,
-                             .row_stride = rows.channels.stride,
-                             .decays = rows.alpha.row(sequence.first) + head,
-                             .betas = rows.beta.row(sequence.first) + head,
-                             .gate_stride = rows.alpha.stride});
-        for (std::int64_t i = 0; i < sequence.count; ++i) {
-          float* const output = values + i * rows.channels.stride;
+      shape.num_value_heads, [&](const SequenceRows& sequence, std::int64_t head, std::int32_t worker) {
+        const std::int64_t key_at = key_head_of(shape, head) * shape.key_dim, at = head * shape.value_dim,
+                           value_at = 2 * shape.query_columns() + at;
+        const StatePart state{states.recurrent(sequence.state, layer) + at * shape.key_dim, 1, state_floats,
+                              state_floats};
+        for_known_and_draft(sequence, state, worker, [&](const SequenceRows& some, const StatePart& part) {
+          float* const channels = rows.channels.row(some.first);
+          kernels_.delta_rule({.state = part.numbers,
+                               .key_dim = shape.key_dim,
+                               .value_dim = shape.value_dim,
+                               .num_rows = some.count,
+                               .queries = channels + key_at,
+                               .keys = channels + shape.query_columns() + key_at,
+                               .values = channels + value_at,
+                               .row_stride = rows.channels.stride,
+                               .decays = rows.alpha.row(some.first) + head,
+                               .betas = rows.beta.row(some.first) + head,
+                               .gate_stride = rows.alpha.stride});
+        });
+        if (out.data == nullptr) return;
+        for (std::int64_t row = sequence.first; row < sequence.first + sequence.count; ++row) {
+          float* const output = rows.channels.row(row) + value_at;
           normalise(weights.output_norm, output, output);
-          kernels_.silu_mul(out.row(sequence.first + i) + at, output, shape.value_dim);
+          kernels_.silu_mul(out.row(row) + at, output, shape.value_dim);
         }
       });
 }

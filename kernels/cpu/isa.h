@@ -1,5 +1,7 @@
-// Which of the compiled instruction sets this machine can run. Everything in kernels/cpu/simd/ is compiled
-// once for each of them; all give the same bits, so the choice changes speed only.
+// Which of the compiled instruction sets this machine can run. kernels/cpu/simd/ is compiled for each of
+// them; all give the same bits, so the choice changes speed only. Dot products of integers are for
+// matmul_integers.cc alone (and machine_limits.cc, which measures them): all else of a set with VNNI is that
+// of the set as wide.
 #pragma once
 
 #include <cstdint>

@@ -4,22 +4,12 @@
 
 namespace octavo::kernels::cpu {
 
-#if defined(OCTAVO_HAS_AVX512_VNNI)
-namespace avx512_vnni {
-extern const KernelTable kKernelTable;
-}
-#endif
-#if defined(OCTAVO_HAS_AVX512)
+#if defined(OCTAVO_HAS_512_BITS)
 namespace avx512 {
 extern const KernelTable kKernelTable;
 }
 #endif
-#if defined(OCTAVO_HAS_AVX_VNNI)
-namespace avx_vnni {
-extern const KernelTable kKernelTable;
-}
-#endif
-#if defined(OCTAVO_HAS_AVX2)
+#if defined(OCTAVO_HAS_256_BITS)
 namespace avx2 {
 extern const KernelTable kKernelTable;
 }
@@ -30,16 +20,12 @@ extern const KernelTable kKernelTable;
 
 const KernelTable& kernel_table(InstructionSet isa) {
   switch (isa) {
-#if defined(OCTAVO_HAS_AVX512_VNNI)
-    case InstructionSet::kAvx512Vnni: return avx512_vnni::kKernelTable;
-#endif
-#if defined(OCTAVO_HAS_AVX512)
+#if defined(OCTAVO_HAS_512_BITS)
+    case InstructionSet::kAvx512Vnni:
     case InstructionSet::kAvx512: return avx512::kKernelTable;
 #endif
-#if defined(OCTAVO_HAS_AVX_VNNI)
-    case InstructionSet::kAvxVnni: return avx_vnni::kKernelTable;
-#endif
-#if defined(OCTAVO_HAS_AVX2)
+#if defined(OCTAVO_HAS_256_BITS)
+    case InstructionSet::kAvxVnni:
     case InstructionSet::kAvx2: return avx2::kKernelTable;
 #endif
     case InstructionSet::kPortable: return portable::kKernelTable;

@@ -10,36 +10,53 @@
 namespace octavo::kernels::cpu {
 
 namespace portable {
-extern const MatmulTable kMatmulTable;
-}
+extern const FloatMatmulTable kFloatMatmulTable;
+extern const IntegerMatmulTable kIntegerMatmulTable;
+}  // namespace portable
 namespace avx2 {
-extern const MatmulTable kMatmulTable;
-}
+extern const FloatMatmulTable kFloatMatmulTable;
+extern const IntegerMatmulTable kIntegerMatmulTable;
+}  // namespace avx2
 namespace avx_vnni {
-extern const MatmulTable kMatmulTable;
+extern const IntegerMatmulTable kIntegerMatmulTable;
 }
 namespace avx512 {
-extern const MatmulTable kMatmulTable;
-}
+extern const FloatMatmulTable kFloatMatmulTable;
+extern const IntegerMatmulTable kIntegerMatmulTable;
+}  // namespace avx512
 namespace avx512_vnni {
-extern const MatmulTable kMatmulTable;
+extern const IntegerMatmulTable kIntegerMatmulTable;
 }
 
-const MatmulTable& matmul_table(InstructionSet isa) {
+const FloatMatmulTable& float_matmul_table(InstructionSet isa) {
+  switch (isa) {
+#if defined(OCTAVO_HAS_512_BITS)
+    case InstructionSet::kAvx512Vnni:
+    case InstructionSet::kAvx512: return avx512::kFloatMatmulTable;
+#endif
+#if defined(OCTAVO_HAS_256_BITS)
+    case InstructionSet::kAvxVnni:
+    case InstructionSet::kAvx2: return avx2::kFloatMatmulTable;
+#endif
+    default: return portable::kFloatMatmulTable;
+  }
+}
+
+const IntegerMatmulTable& integer_matmul_table(InstructionSet isa) {
   switch (isa) {
 #if defined(OCTAVO_HAS_AVX512_VNNI)
-    case InstructionSet::kAvx512Vnni: return avx512_vnni::kMatmulTable;
+    case InstructionSet::kAvx512Vnni: return avx512_vnni::kIntegerMatmulTable;
 #endif
 #if defined(OCTAVO_HAS_AVX512)
-    case InstructionSet::kAvx512: return avx512::kMatmulTable;
+    case InstructionSet::kAvx512: return avx512::kIntegerMatmulTable;
 #endif
 #if defined(OCTAVO_HAS_AVX_VNNI)
-    case InstructionSet::kAvxVnni: return avx_vnni::kMatmulTable;
+    case InstructionSet::kAvxVnni: return avx_vnni::kIntegerMatmulTable;
 #endif
 #if defined(OCTAVO_HAS_AVX2)
-    case InstructionSet::kAvx2: return avx2::kMatmulTable;
+    case InstructionSet::kAvx2: return avx2::kIntegerMatmulTable;
 #endif
-    default: return portable::kMatmulTable;
+    default: return portable::kIntegerMatmulTable;
   }
 }
 
@@ -55,13 +72,13 @@ ActivationForm form_of(Activation activation, TensorType type) {
   return ActivationForm::kFloat;
 }
 
-const TileKernels& kernels_of(const MatmulTable& table, ActivationForm form) {
+const TileKernels& kernels_of(InstructionSet isa, ActivationForm form) {
   switch (form) {
-    case ActivationForm::kFloat: return table.f32;
-    case ActivationForm::kInt8: return table.int8;
-    case ActivationForm::kInt16: return table.int16;
+    case ActivationForm::kFloat: break;
+    case ActivationForm::kInt8: return integer_matmul_table(isa).int8;
+    case ActivationForm::kInt16: return integer_matmul_table(isa).int16;
   }
-  return table.f32;
+  return float_matmul_table(isa).f32;
 }
 
 }  // namespace
@@ -75,10 +92,9 @@ Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource& source, Ac
   matrix->activation_form_ = form_of(activation, source.type);
   matrix->panel_bytes_ = plan.panel_bytes;
   matrix->scale_ = source.scale;
-  const MatmulTable& table = matmul_table(isa);
-  matrix->kernels_ = &kernels_of(table, matrix->activation_form_);
+  matrix->kernels_ = &kernels_of(isa, matrix->activation_form_);
   if (const int index = static_cast<int>(plan.format) - kFirstExpandable; index >= 0)
-    matrix->expand_ = table.expand[index];
+    matrix->expand_ = float_matmul_table(isa).expand[index];
   OCTAVO_TRY(std::byte* const data, memory.allocate(matrix->memory_bytes()));
   pool.parallel_for(matrix->num_panels(), [&](std::int64_t panel, std::int32_t) {
     pack_panel(source, panel, data + panel * plan.panel_bytes);

@@ -13,19 +13,19 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
   const auto& cache = static_cast<const CpuKvCache&>(kv);
   const KvLayout& layout = cache.layout();
   const KvLayer& place = layout.layer(layer);
-  const std::int32_t group_size = shape.num_heads / shape.num_kv_heads;
+  const std::int32_t group_size = shape.num_heads / shape.num_kv_heads, value_dim = shape.value_dim();
   const AttentionPlan plan{.block_size = layout.block_size,
                            .num_kv_heads = shape.num_kv_heads,
                            .group_size = group_size,
                            .num_threads = pool_->num_threads(),
-                           .floats_per_row = group_size * kernels_.attention_partial_floats(shape.head_dim),
+                           .floats_per_row = group_size * kernels_.attention_partial_floats(value_dim),
                            .window = shape.window,
                            .window_form = shape.window_form};
   AttentionWork& work = step_attention_->work_for(batch, plan);
   work.announced.assign(static_cast<std::size_t>(plan.num_threads), -1);
 
   const auto kernel_tile = [&](const AttentionWork::Tile& tile, std::int32_t kv_head) {
-    const std::int64_t head_offset = static_cast<std::int64_t>(kv_head) * group_size * shape.head_dim;
+    const std::int64_t first_head = static_cast<std::int64_t>(kv_head) * group_size;
     return AttentionTile{
         .kv = cache.data() + layout.head_offset(0, layer, kv_head),
         .block_bytes = layout.block_bytes(),
@@ -34,22 +34,24 @@ void CpuBackend::paged_attention(const AttentionShape& shape, const PagedBatch& 
         .type = layout.type,
         .block_size = layout.block_size,
         .head_dim = shape.head_dim,
+        .value_dim = value_dim,
+        .is_latent = shape.latent_dim > 0,
         .score_scale = shape.score_scale,
         .score_soft_cap = shape.score_soft_cap,
         .group_size = group_size,
         .first_range = tile.first_range,
         .num_rows = tile.num_rows,
         .rows = work.rows.data() + tile.first_row,
-        .q = q.data + head_offset,
+        .q = q.data + first_head * shape.head_dim,
         .q_stride = q.stride,
-        .out = out.data + head_offset,
+        .out = out.data + first_head * value_dim,
         .out_stride = out.stride,
-        .sinks = shape.sinks.empty() ? nullptr : shape.sinks.data() + std::int64_t{kv_head} * group_size,
+        .sinks = shape.sinks.empty() ? nullptr : shape.sinks.data() + first_head,
     };
   };
   float* all_partials = partials_.reserve(work.num_partial_floats);
   const std::int64_t scratch_floats =
-      kernels_.attention_scratch_floats(plan.rows_per_tile(), group_size, shape.head_dim);
+      kernels_.attention_scratch_floats(plan.rows_per_tile(), group_size, shape.head_dim, value_dim);
 
   const auto job_of = [&](std::int64_t i) {
     const AttentionWork::Item& item = work.items[static_cast<std::size_t>(i)];

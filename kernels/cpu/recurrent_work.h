@@ -5,15 +5,43 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <span>
+#include <vector>
 
 #include "kernels/backend.h"
 
 namespace octavo::kernels::cpu {
 
-// The rows of one sequence in a step, and where its state is.
+// Neighbouring rows of one sequence, and where its state is. The last of them may be a draft, which leaves
+// the state as it was before them.
 struct SequenceRows {
   std::int64_t first, count;
   std::int32_t state;
+  std::int64_t num_drafted = 0;
+  std::int64_t first_draft = 0;  // of the step's rows of drafts
+
+  SequenceRows known() const { return {first, count - num_drafted, state}; }
+  SequenceRows draft() const { return {first + count - num_drafted, num_drafted, state}; }
+};
+
+// Of a step: each sequence's rows; and as rows of drafts those that are accepted.
+void list_rows(const PagedBatch& batch, std::vector<SequenceRows>& rows);
+void list_accepted(const PagedBatch& batch, std::span<const std::int32_t> num_accepted,
+                   std::vector<SequenceRows>& rows);
+
+// Numbers of a layer's state that belong to one part of its work: `num_runs` of `size` floats, `stride`
+// apart.
+struct StatePart {
+  float* numbers;
+  std::int64_t num_runs, size, stride;
+
+  std::int64_t num_floats() const { return num_runs * size; }
+  // The same numbers, one run behind the other.
+  StatePart copied_to(float* memory) const {
+    for (std::int64_t run = 0; run < num_runs; ++run)
+      std::copy_n(numbers + run * stride, size, memory + run * size);
+    return {memory, num_runs, size, size};
+  }
 };
 
 // Channels that are convolved together: pieces of two sizes, all of one size before the others.
@@ -45,6 +73,7 @@ struct RecurrentPlan {
   std::int64_t columns = 0;             // the widest output
   std::int64_t product_row_floats = 0;  // of a row
   std::int64_t convolution_floats = 0;  // of a worker: the weights of a piece of channels
+  std::int64_t part_floats = 0;         // of a worker: the largest part of a state
 };
 RecurrentPlan plan_recurrent_layers(const StepShape& shape);
 

@@ -16,11 +16,13 @@ namespace octavo::kernels::cpu {
 struct ScratchPlan {
   std::int64_t rows = 0, columns = 0;  // of ActivationRows
   ActivationForm forms = ActivationForm::kFloat;
-  std::int64_t key_value_floats = 0;  // twice: keys and values
+  std::int64_t head_rows = 0, head_columns = 0;  // of those of project_heads, in the same forms
+  std::int64_t key_value_floats = 0;             // twice: keys and values
   std::int64_t product_floats = 0;
   std::int64_t partial_floats = 0;
   std::int64_t item_sum_floats = 0;
   std::int64_t worker_floats = 0;  // of each thread
+  std::int64_t draft_floats = 0;   // of each thread: parts of states that drafts go on from
   ExpertPlan experts;
   std::int32_t num_threads = 1;
 

@@ -1,7 +1,7 @@
 // Sixteen floats at once, in the same bits on every instruction set: the vocabulary of kernels/cpu/simd/.
 //
-// Sources there are compiled once for each instruction set, into a namespace of its name. Two rules keep that
-// sound:
+// Sources there are compiled once for each instruction set (isa.h), into a namespace of its name. Two rules
+// keep that sound:
 //   1. Everything that those sources define or include inline stands in that namespace. An inline function
 //      of std:: or of another header could be emitted by the AVX-512 object and picked by the linker for
 //      everybody; so those sources use plain loops, plain structs, this header, and nothing of <algorithm>,

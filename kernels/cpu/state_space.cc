@@ -1,6 +1,7 @@
 // As gated_delta_net: the products of all rows, the time steps row by row, the convolution and then the
 // recurrence head by head; norms of groups of heads come last.
 #include <algorithm>
+#include <array>
 
 #include "kernels/cpu/cpu_backend.h"
 
@@ -35,8 +36,10 @@ void CpuBackend::state_space(const StateSpaceWeights& weights, const StateSpaceS
     std::copy_n(rows.times.row(row), heads, rows.decays.row(row));
     kernels_.exp_scaled(rows.decays.row(row), weights.decay.data(), heads);
   });
-  convolve_state_space(weights, shape, batch, layer, cache, rows);
-  run_state_space(weights, shape, batch, layer, cache, rows, out);
+  list_rows(batch, sequence_rows_);
+  keep_drafts(layer, cache, std::array{rows.channels, rows.times, rows.decays});
+  convolve_state_space(weights, shape, layer, cache, rows);
+  run_state_space(weights, shape, layer, cache, rows, out);
   if (weights.output_norm.weight.empty()) return;
   for_each_row(num_rows, [&](std::int64_t row, std::int32_t) {
     const std::int64_t size = shape.inner_columns() / shape.num_groups;
@@ -47,46 +50,68 @@ void CpuBackend::state_space(const StateSpaceWeights& weights, const StateSpaceS
   });
 }
 
+void CpuBackend::accept_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
+                                    const PagedBatch& batch, std::int32_t layer,
+                                    std::span<const std::int32_t> num_accepted, StateCache& states) {
+  const auto& cache = static_cast<const CpuStateCache&>(states);
+  const MatrixView drafts = cache.drafts(layer);
+  const std::int64_t channels = shape.channels(), heads = shape.num_heads;
+  list_accepted(batch, num_accepted, sequence_rows_);
+  const StateSpaceRows rows{.channels = {drafts.data, drafts.rows, channels, drafts.stride},
+                            .times = {drafts.data + channels, drafts.rows, heads, drafts.stride},
+                            .decays = {drafts.data + channels + heads, drafts.rows, heads, drafts.stride}};
+  convolve_state_space(weights, shape, layer, cache, rows);
+  run_state_space(weights, shape, layer, cache, rows, {});
+}
+
 void CpuBackend::convolve_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
-                                      const PagedBatch& batch, std::int32_t layer,
-                                      const CpuStateCache& states, const StateSpaceRows& rows) {
+                                      std::int32_t layer, const CpuStateCache& states,
+                                      const StateSpaceRows& rows) {
   const ChannelPieces pieces = pieces_of(shape);
-  for_each_sequence_part(
-      batch, pieces.count(), [&](const SequenceRows& sequence, std::int64_t index, std::int32_t worker) {
-        const ChannelPieces::Piece piece = pieces.at(index);
-        ChannelConvolution job =
-            convolution_of(sequence, states, layer, rows.channels, weights.convolution, piece);
-        if (!weights.convolution_bias.empty()) job.bias = weights.convolution_bias.data() + piece.first;
-        job.applies_silu = true;
-        convolve(job, worker);
-      });
+  for_each_sequence_part(pieces.count(), [&](const SequenceRows& sequence, std::int64_t index,
+                                             std::int32_t worker) {
+    const ChannelPieces::Piece piece = pieces.at(index);
+    for_known_and_draft(sequence, convolution_part(states, sequence.state, layer, shape.channels(), piece),
+                        worker, [&](const SequenceRows& some, const StatePart& history) {
+                          ChannelConvolution job =
+                              convolution_of(some, history, rows.channels, weights.convolution, piece);
+                          if (!weights.convolution_bias.empty())
+                            job.bias = weights.convolution_bias.data() + piece.first;
+                          job.applies_silu = true;
+                          convolve(job, worker);
+                        });
+  });
 }
 
 void CpuBackend::run_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
-                                 const PagedBatch& batch, std::int32_t layer, const CpuStateCache& states,
-                                 const StateSpaceRows& rows, MatrixView out) {
+                                 std::int32_t layer, const CpuStateCache& states, const StateSpaceRows& rows,
+                                 MatrixView out) {
+  const std::int64_t state_floats = std::int64_t{shape.state_size} * shape.head_dim;
   for_each_sequence_part(
-      batch, shape.num_heads, [&](const SequenceRows& sequence, std::int64_t head, std::int32_t) {
-        float* const channels = rows.channels.row(sequence.first);
+      shape.num_heads, [&](const SequenceRows& sequence, std::int64_t head, std::int32_t worker) {
         const std::int64_t at = head * shape.head_dim;
-        const float* const group =
-            channels + shape.inner_columns() + head / (shape.num_heads / shape.num_groups) * shape.state_size;
-        kernels_.state_space({.state = states.recurrent(sequence.state, layer) + at * shape.state_size,
-                              .state_size = shape.state_size,
-                              .head_dim = shape.head_dim,
-                              .num_rows = sequence.count,
-                              .inputs = channels + at,
-                              .writes = group,
-                              .reads = group + shape.group_columns(),
-                              .row_stride = rows.channels.stride,
-                              .decays = rows.decays.row(sequence.first) + head,
-                              .times = rows.times.row(sequence.first) + head,
-                              .time_stride = rows.times.stride,
-                              .skip = weights.skip[static_cast<std::size_t>(head)]});
-        for (std::int64_t i = 0; i < sequence.count; ++i) {
-          kernels_.silu_mul(out.row(sequence.first + i) + at, channels + at + i * rows.channels.stride,
-                            shape.head_dim);
-        }
+        const std::int64_t group_at =
+            shape.inner_columns() + head / (shape.num_heads / shape.num_groups) * shape.state_size;
+        const StatePart state{states.recurrent(sequence.state, layer) + at * shape.state_size, 1,
+                              state_floats, state_floats};
+        for_known_and_draft(sequence, state, worker, [&](const SequenceRows& some, const StatePart& part) {
+          float* const channels = rows.channels.row(some.first);
+          kernels_.state_space({.state = part.numbers,
+                                .state_size = shape.state_size,
+                                .head_dim = shape.head_dim,
+                                .num_rows = some.count,
+                                .inputs = channels + at,
+                                .writes = channels + group_at,
+                                .reads = channels + group_at + shape.group_columns(),
+                                .row_stride = rows.channels.stride,
+                                .decays = rows.decays.row(some.first) + head,
+                                .times = rows.times.row(some.first) + head,
+                                .time_stride = rows.times.stride,
+                                .skip = weights.skip[static_cast<std::size_t>(head)]});
+        });
+        if (out.data == nullptr) return;
+        for (std::int64_t row = sequence.first; row < sequence.first + sequence.count; ++row)
+          kernels_.silu_mul(out.row(row) + at, rows.channels.row(row) + at, shape.head_dim);
       });
 }
 

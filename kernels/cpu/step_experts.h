@@ -19,7 +19,7 @@ struct ExpertPlan {
   std::int64_t rows = 0, slots = 0;
   std::int64_t input_columns = 0, hidden_columns = 0, shared_columns = 0;
   std::int64_t latent_columns = 0;  // 0: experts read rows as they are
-  std::int64_t num_scores = 0;  // of a row
+  std::int64_t num_scores = 0;      // of a row
   bool shared_has_norm = false;
   ActivationForm forms = ActivationForm::kFloat;
 

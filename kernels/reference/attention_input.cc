@@ -41,8 +41,7 @@ void ReferenceBackend::attention_input(const AttentionInputWeights& weights, con
     const auto normalise = [&](std::span<const float> weight, float* heads, std::int64_t size) {
       normalise_heads(shape.head_dim, heads, size, {weight, weights.norm.epsilon, weights.head_norm_kind});
     };
-    const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
-    const float* rotations = angles.data() + static_cast<std::int64_t>(row) * shape.rotary_dim;
+    const float* rotations = rotations_of(shape, batch, row);
     static_cast<const ReferenceMatrix&>(*weights.query).multiply(normalised, weights.query_bias, q.row(row));
     const auto rotate = [&](float* heads, std::int32_t num_heads) {
       for (std::int32_t head = 0; head < num_heads; ++head)

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "kernels/reference/reference_backend.h"
@@ -28,17 +29,26 @@ struct HeadInput {
   double decay, beta;
 };
 
+// The products that a token brings to the state: queries, keys and values, then alpha and beta of each head.
+std::vector<float> products_of(const DeltaNetWeights& weights, const std::vector<float>& x) {
+  std::vector<float> products = product(*weights.query_key_value, x);
+  for (const Matrix* const matrix : {weights.alpha, weights.beta}) {
+    const std::vector<float> more = product(*matrix, x);
+    products.insert(products.end(), more.begin(), more.end());
+  }
+  return products;
+}
+
 // One token's numbers for all heads.
 class Token {
  public:
   // Takes up the token's input of the convolution.
-  Token(const DeltaNetWeights& weights, const DeltaNetShape& shape, const std::vector<float>& x,
-        float* history)
+  Token(const DeltaNetWeights& weights, const DeltaNetShape& shape, const float* products, float* history)
       : weights_(weights),
         shape_(shape),
-        channels_(convolve(weights.convolution, {}, product(*weights.query_key_value, x), history)),
-        alpha_(product(*weights.alpha, x)),
-        beta_(product(*weights.beta, x)) {
+        channels_(convolve(weights.convolution, {}, {products, products + shape.channels()}, history)),
+        alpha_(products + shape.channels(), products + shape.channels() + shape.num_value_heads),
+        beta_(products + shape.channels() + shape.num_value_heads, products + shape.draft_floats()) {
     for (double& each : channels_) each = silu(each);
   }
 
@@ -90,19 +100,32 @@ void ReferenceBackend::gated_delta_net(const DeltaNetWeights& weights, const Del
                                        const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
                                        StateCache& states, MatrixView out) {
   const auto& cache = static_cast<const ReferenceStateCache&>(states);
-  for_each_stateful_row(batch, [&](std::int32_t row, std::int32_t state) {
+  for_each_stateful_row(batch, cache, layer, [&](std::int32_t row, const LayerState& state) {
     const std::vector<float> normalised = norm(x.row(row), weights.norm);
-    const Token token(weights, shape, normalised, cache.convolution(state, layer));
+    const std::vector<float> products = products_of(weights, normalised);
+    if (state.draft != nullptr) std::copy(products.begin(), products.end(), state.draft);
+    const Token token(weights, shape, products.data(), state.convolution);
     const std::vector<float> gate = product(*weights.gate, normalised);
     for (std::int64_t head = 0; head < shape.num_value_heads; ++head) {
       const std::int64_t at = head * shape.value_dim;
-      float* const head_state = cache.recurrent(state, layer) + at * shape.key_dim;
+      float* const head_state = state.recurrent + at * shape.key_dim;
       const std::vector<float> o = norm(update(token.head(head), head_state).data(), weights.output_norm);
       for (std::size_t i = 0; i < o.size(); ++i) {
         const std::size_t column = static_cast<std::size_t>(at) + i;
         out.row(row)[column] = static_cast<float>(double{o[i]} * silu(double{gate[column]}));
       }
     }
+  });
+}
+
+void ReferenceBackend::accept_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape,
+                                        const PagedBatch& batch, std::int32_t layer,
+                                        std::span<const std::int32_t> num_accepted, StateCache& states) {
+  const auto& cache = static_cast<const ReferenceStateCache&>(states);
+  for_each_accepted_row(batch, num_accepted, cache, layer, [&](const LayerState& state) {
+    const Token token(weights, shape, state.draft, state.convolution);
+    for (std::int64_t head = 0; head < shape.num_value_heads; ++head)
+      update(token.head(head), state.recurrent + head * shape.value_dim * shape.key_dim);
   });
 }
 

@@ -85,23 +85,26 @@ std::byte* ReferenceKvCache::key_address(const Place& place, std::int32_t dimens
 }
 
 std::byte* ReferenceKvCache::value_address(const Place& place, std::int32_t dimension) const {
+  if (layer_of(place).is_latent()) return key_address(place, dimension);
   return head_address(place) + layer_of(place).half_head_bytes +
          layer_of(place).value_index(place.offset, dimension) * kv_element_bytes(layout().type);
 }
 
 void ReferenceKvCache::write(const Place& place, const float* key, const float* value) {
   const KvLayer& layer = layer_of(place);
-  float key_scale = 1.0f, value_scale = 1.0f;
-  if (layout().has_scales()) {
-    key_scale = int8_scale(key, layer.head_dim);
-    value_scale = int8_scale(value, layer.head_dim);
-    put(head_address(place) + layer.key_scale_offset(place.offset), key_scale);
-    put(head_address(place) + layer.value_scale_offset(place.offset), value_scale);
-  }
-  for (std::int32_t d = 0; d < layer.head_dim; ++d) {
-    write_element(layout().type, key_address(place, d), key[d], key_scale);
-    write_element(layout().type, value_address(place, d), value[d], value_scale);
-  }
+  const auto write_all = [&](const float* numbers, std::int64_t scale_offset, auto&& address_of) {
+    float scale = 1.0f;
+    if (layout().has_scales()) {
+      scale = int8_scale(numbers, layer.head_dim);
+      put(head_address(place) + scale_offset, scale);
+    }
+    for (std::int32_t d = 0; d < layer.head_dim; ++d)
+      write_element(layout().type, address_of(d), numbers[d], scale);
+  };
+  write_all(key, layer.key_scale_offset(place.offset), [&](std::int32_t d) { return key_address(place, d); });
+  if (layer.is_latent()) return;
+  write_all(value, layer.value_scale_offset(place.offset),
+            [&](std::int32_t d) { return value_address(place, d); });
 }
 
 float ReferenceKvCache::read_scale(const Place& place, std::int64_t offset_in_head) const {

@@ -41,7 +41,7 @@ void attend(const Query& query, std::int32_t last_position, float* out) {
     weight = std::exp(weight - largest);
     total += weight;
   }
-  for (std::int32_t d = 0; d < query.shape.head_dim; ++d) {
+  for (std::int32_t d = 0; d < query.shape.value_dim(); ++d) {
     double sum = 0.0;
     for (std::int32_t p = first; p <= last_position; ++p) {
       sum += weights[static_cast<std::size_t>(p - first)] * double{query.kv.read_value(query.place(p), d)};
@@ -67,7 +67,8 @@ void ReferenceBackend::paged_attention(const AttentionShape& shape, const PagedB
             shape.sinks.empty() ? std::nullopt : std::optional(shape.sinks[static_cast<std::size_t>(head)]);
         const Query query{cache, shape, block_table, layer, kv_head, q.row(row) + head * shape.head_dim,
                           sink};
-        attend(query, batch.positions[static_cast<std::size_t>(row)], out.row(row) + head * shape.head_dim);
+        attend(query, batch.positions[static_cast<std::size_t>(row)],
+               out.row(row) + head * shape.value_dim());
       }
     }
   }

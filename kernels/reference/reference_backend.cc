@@ -65,7 +65,8 @@ Result<std::unique_ptr<HostKvCache>> ReferenceBackend::allocate_host_kv_cache(co
 
 Result<std::unique_ptr<StateCache>> ReferenceBackend::allocate_state_cache(const StateLayout& layout,
                                                                            std::int32_t num_states) {
-  OCTAVO_TRY(auto bytes, allocate_pool(state_pool_bytes(layout, num_states), "the pool of states"));
+  OCTAVO_TRY(const std::int64_t state_bytes, state_pool_bytes(layout, num_states));
+  OCTAVO_TRY(auto bytes, allocate_pool(state_bytes + layout.draft_bytes(), "the pool of states"));
   return std::unique_ptr<StateCache>(
       std::make_unique<ReferenceStateCache>(layout, num_states, std::move(bytes)));
 }

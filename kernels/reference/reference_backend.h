@@ -51,7 +51,7 @@ class ReferenceKvCache final : public KvCache {
   struct Place {
     std::int32_t block, layer, kv_head, offset;
   };
-  // Rounded to the KV type; `key` and `value` are [head_dim].
+  // Rounded to the KV type; `key` and `value` are [head_dim]. In a latent layer `value` is not looked at.
   void write(const Place& place, const float* key, const float* value);
   float read_key(const Place& place, std::int32_t dimension) const;
   float read_value(const Place& place, std::int32_t dimension) const;
@@ -87,6 +87,11 @@ class ReferenceStateCache final : public StateCache {
   }
   float* convolution(std::int32_t state, std::int32_t layer) const {
     return recurrent(state, layer) + layout().convolution_offset();
+  }
+  // What a row of a draft brings to a layer: [draft_floats].
+  float* draft(std::int32_t row, std::int32_t layer) const {
+    return reinterpret_cast<float*>(bytes_.get()) + layout().draft_offset(num_states(), layer) +
+           row * layout().draft_stride();
   }
 
  private:
@@ -126,16 +131,50 @@ std::vector<float> product(const Matrix& matrix, const std::vector<float>& x,
 // first, of which `input` is the newest. `history` [width - 1, channels] holds those before, and takes it up.
 std::vector<double> convolve(std::span<const float> weights, std::span<const float> bias,
                              const std::vector<float>& input, float* history);
-// function(row, state) for every row of the batch and the state of its sequence, in order.
+// One layer's numbers of a state, and where what the row brings to it is kept; null: it is no draft.
+struct LayerState {
+  float *recurrent, *convolution;
+  float* draft = nullptr;
+};
+inline std::int32_t num_drafted(const PagedBatch& batch, std::size_t sequence) {
+  return batch.num_drafted.empty() ? 0 : batch.num_drafted[sequence];
+}
+// function(row, state) for every row of the batch, in order, and the state that its sequence goes on from:
+// those of a draft from a copy.
 template <class Function>
-void for_each_stateful_row(const PagedBatch& batch, const Function& function) {
+void for_each_stateful_row(const PagedBatch& batch, const ReferenceStateCache& states, std::int32_t layer,
+                           const Function& function) {
+  std::int32_t draft = 0;
   for (std::size_t sequence = 0; sequence < static_cast<std::size_t>(batch.num_sequences); ++sequence) {
-    for (std::int32_t row = batch.query_start[sequence]; row < batch.query_start[sequence + 1]; ++row)
-      function(row, batch.states[sequence]);
+    const std::int32_t end = batch.query_start[sequence + 1], known_end = end - num_drafted(batch, sequence);
+    float* const numbers = states.recurrent(batch.states[sequence], layer);
+    const std::int64_t convolution_offset = states.layout().convolution_offset();
+    for (std::int32_t row = batch.query_start[sequence]; row < known_end; ++row)
+      function(row, LayerState{numbers, numbers + convolution_offset});
+    std::vector<float> copy(numbers, numbers + states.layout().layer_floats());
+    for (std::int32_t row = known_end; row < end; ++row) {
+      function(row, LayerState{copy.data(), copy.data() + convolution_offset, states.draft(draft++, layer)});
+    }
+  }
+}
+// function(state) for every row of a draft that is accepted, in order.
+template <class Function>
+void for_each_accepted_row(const PagedBatch& batch, std::span<const std::int32_t> num_accepted,
+                           const ReferenceStateCache& states, std::int32_t layer, const Function& function) {
+  std::int32_t first = 0;
+  for (std::size_t sequence = 0; sequence < static_cast<std::size_t>(batch.num_sequences); ++sequence) {
+    const std::int32_t state = batch.states[sequence];
+    for (std::int32_t i = 0; i < num_accepted[sequence]; ++i) {
+      function(LayerState{states.recurrent(state, layer), states.convolution(state, layer),
+                          states.draft(first + i, layer)});
+    }
+    first += num_drafted(batch, sequence);
   }
 }
 // Rotates one head in place. rotations: [rotary_dim / 2, 2].
 void rotate_head(float* head, const AttentionShape& shape, const float* rotations);
+// What a row of the batch is rotated by.
+const float* rotations_of(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row);
 
 class ReferenceBackend final : public Backend {
  public:
@@ -175,11 +214,26 @@ class ReferenceBackend final : public Backend {
   void short_convolution(const ShortConvolutionWeights& weights, const ShortConvolutionShape& shape,
                          const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, StateCache& states,
                          MatrixView out) override;
+  void latent_attention_input(const LatentInputWeights& weights, const AttentionShape& shape,
+                              const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, KvCache& kv,
+                              MatrixView q) override;
+  void project_heads(std::span<const Matrix* const> heads, ConstMatrixView input, MatrixView out) override;
+  void accept_delta_net(const DeltaNetWeights& weights, const DeltaNetShape& shape, const PagedBatch& batch,
+                        std::int32_t layer, std::span<const std::int32_t> num_accepted,
+                        StateCache& states) override;
+  void accept_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
+                          const PagedBatch& batch, std::int32_t layer,
+                          std::span<const std::int32_t> num_accepted, StateCache& states) override;
+  void accept_short_convolution(const ShortConvolutionWeights& weights, const ShortConvolutionShape& shape,
+                                const PagedBatch& batch, std::int32_t layer,
+                                std::span<const std::int32_t> num_accepted, StateCache& states) override;
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
   void feed_forward_experts(const ExpertWeights& weights, MatrixView residual,
                             std::span<std::int32_t> chosen) override;
+  void join_next_tokens(const NextTokenWeights& weights, ConstMatrixView tokens, ConstMatrixView x,
+                        std::span<const std::int32_t> rows, MatrixView out) override;
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,

@@ -14,4 +14,9 @@ void rotate_head(float* head, const AttentionShape& shape, const float* rotation
   }
 }
 
+const float* rotations_of(const AttentionShape& shape, const PagedBatch& batch, std::int64_t row) {
+  const auto& angles = shape.rotations == Rotations::kLocal ? batch.local_rotations : batch.rotations;
+  return angles.data() + row * shape.rotary_dim;
+}
+
 }  // namespace octavo::kernels::reference

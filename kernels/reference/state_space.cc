@@ -25,13 +25,21 @@ void update(const StateSpaceShape& shape, const HeadInput& in, float* state, dou
   }
 }
 
+// What a token brings to the state: x of all heads, B and C of all groups, then the time step of each head.
+std::vector<float> products_of(const StateSpaceWeights& weights, const std::vector<float>& x) {
+  std::vector<float> products = product(*weights.input, x);
+  const std::vector<float> time_step = product(*weights.time_step, x);
+  products.insert(products.end(), time_step.begin(), time_step.end());
+  return products;
+}
+
 // One token of all heads.
 std::vector<double> run_token(const StateSpaceWeights& weights, const StateSpaceShape& shape,
-                              const std::vector<float>& x, float* state, float* history) {
+                              const float* products, float* state, float* history) {
+  const float* const time_step = products + shape.channels();
   std::vector<double> channels =
-      convolve(weights.convolution, weights.convolution_bias, product(*weights.input, x), history);
+      convolve(weights.convolution, weights.convolution_bias, {products, time_step}, history);
   for (double& each : channels) each = silu(each);
-  const std::vector<float> time_step = product(*weights.time_step, x);
   std::vector<double> out(static_cast<std::size_t>(shape.inner_columns()));
   for (std::int32_t head = 0; head < shape.num_heads; ++head) {
     const auto index = static_cast<std::size_t>(head);
@@ -68,15 +76,26 @@ void ReferenceBackend::state_space(const StateSpaceWeights& weights, const State
                                    const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
                                    StateCache& states, MatrixView out) {
   const auto& cache = static_cast<const ReferenceStateCache&>(states);
-  for_each_stateful_row(batch, [&](std::int32_t row, std::int32_t state) {
+  for_each_stateful_row(batch, cache, layer, [&](std::int32_t row, const LayerState& state) {
     const std::vector<float> normalised = norm(x.row(row), weights.norm);
+    const std::vector<float> products = products_of(weights, normalised);
+    if (state.draft != nullptr) std::copy(products.begin(), products.end(), state.draft);
     const std::vector<double> outputs =
-        run_token(weights, shape, normalised, cache.recurrent(state, layer), cache.convolution(state, layer));
+        run_token(weights, shape, products.data(), state.recurrent, state.convolution);
     const std::vector<float> gate = product(*weights.gate, normalised);
     for (std::size_t i = 0; i < gate.size(); ++i)
       out.row(row)[i] = static_cast<float>(outputs[i] * silu(double{gate[i]}));
     if (!weights.output_norm.weight.empty())
       normalise_parts(weights.output_norm, shape.num_groups, out.row(row));
+  });
+}
+
+void ReferenceBackend::accept_state_space(const StateSpaceWeights& weights, const StateSpaceShape& shape,
+                                          const PagedBatch& batch, std::int32_t layer,
+                                          std::span<const std::int32_t> num_accepted, StateCache& states) {
+  const auto& cache = static_cast<const ReferenceStateCache&>(states);
+  for_each_accepted_row(batch, num_accepted, cache, layer, [&](const LayerState& state) {
+    run_token(weights, shape, state.draft, state.recurrent, state.convolution);
   });
 }
 

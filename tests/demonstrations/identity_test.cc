@@ -248,6 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple{"lfm2", 4}, std::tuple{"lfm2moe", 5}, std::tuple{"granitehybrid", 1},
                     std::tuple{"nemotron_h", 2}, std::tuple{"falcon-h1", 3}, std::tuple{"gemma4", 6},
                     std::tuple{"gemma4_embedded", 7}, std::tuple{"gemma4_experts", 8},
+                    std::tuple{"deepseek2_groups", 1}, std::tuple{"deepseek2_lite", 2},
                     std::tuple{"muse-glimmer", 0}, std::tuple{"llama4", 3}, std::tuple{"olmo2", 1},
                     std::tuple{"nemotron_h_moe_latent", 2}, std::tuple{"command-r_head_norms", 5}),
     [](const auto& info) {

@@ -194,6 +194,52 @@ def glm4moe(shape, model):
     return "glm4_moe", config, [experts_behind_each_other(model, i, e["count"]) for i in range(shape.layers)], "post_attention_norm"
 
 
+def yarn_with_scores(keys):
+    """Where the scores grow instead of queries and keys: mscale and mscale_all_dim are equal in published models."""
+    if keys.get("rope.scaling.type") != "yarn":
+        return dict(rope_type="default", rope_theta=keys.get("rope.freq_base", 10000.0))
+    grows = keys.get("rope.scaling.yarn_log_multiplier", 0.0) * 10
+    return dict(rope_type="yarn", rope_theta=keys.get("rope.freq_base", 10000.0), factor=keys["rope.scaling.factor"],
+                original_max_position_embeddings=keys["rope.scaling.original_context_length"], beta_fast=32.0, beta_slow=1.0,
+                **(dict(mscale=grows, mscale_all_dim=grows) if grows else {}))
+
+
+def joint_matrix(shape, model, prefix):
+    """Of each head the rows of its keys, then those of its values."""
+    if model.tensor(prefix + "attn_kv_b.weight") is not None:
+        return model.tensor(prefix + "attn_kv_b.weight")
+    a, heads = shape.latent, shape.heads
+    keys = model.tensor(prefix + "attn_k_b.weight").reshape(heads, a["size"], a["unrotated"]).swapaxes(1, 2)
+    values = model.tensor(prefix + "attn_v_b.weight").reshape(heads, a["values"], a["size"])
+    return np.concatenate([keys, values], 1).reshape(-1, a["size"])
+
+
+def deepseek2(shape, model):
+    e, keys, a = shape.experts, shape.keys, shape.latent
+    if e is None or keys["attention.layer_norm_rms_epsilon"] != 1e-6:  # theirs has no other epsilon in the norms of ranks
+        return None
+    is_sigmoid = keys.get("expert_gating_func", 1) == 2
+    config = dict(q_lora_rank=a["rank"] or None, kv_lora_rank=a["size"], qk_nope_head_dim=a["unrotated"], qk_rope_head_dim=a["rotary"],
+                  v_head_dim=a["values"], head_dim=a["rotary"], num_key_value_heads=shape.heads, n_routed_experts=e["count"],
+                  num_experts_per_tok=e["used"], moe_intermediate_size=e["hidden"], n_shared_experts=e["shared_count"],
+                  first_k_dense_replace=e.get("dense", 0), n_group=keys.get("expert_group_count", 1),
+                  topk_group=keys.get("expert_group_used_count", 1), norm_topk_prob=keys.get("expert_weights_norm", False),
+                  routed_scaling_factor=keys.get("expert_weights_scale", 1.0), topk_method="greedy", rope_interleave=True,
+                  rope_parameters=yarn_with_scores(keys))
+    names = {"q_a_proj": "attn_q_a", "q_a_layernorm": "attn_q_a_norm", "q_b_proj": "attn_q_b", "kv_a_proj_with_mqa": "attn_kv_a_mqa",
+             "kv_a_layernorm": "attn_kv_a_norm"}
+    extra = [experts_behind_each_other(model, i, e["count"]) for i in range(shape.layers)]
+    for layer in range(shape.layers):
+        there, here = f"model.layers.{layer}.self_attn.", f"blk.{layer}."
+        extra.append({f"{there}{name}.weight": model.tensor(f"{here}{ours}.weight") for name, ours in names.items()})
+        extra[-1][there + "kv_b_proj.weight"] = joint_matrix(shape, model, here)
+        if is_sigmoid and layer >= e.get("dense", 0) and not e.get("selection_bias"):
+            extra[-1][f"model.layers.{layer}.mlp.gate.e_score_correction_bias"] = np.zeros(e["count"])
+    if not is_sigmoid:
+        return "deepseek_v2", config, extra, "ffn_norm"
+    return "deepseek_v3" if "expert_group_count" in keys else "glm4_moe_lite", config, extra, "ffn_norm"
+
+
 def gemma4(shape, model):
     keys, e, extra = shape.keys, shape.experts, {}
     layers, pattern = range(shape.layers), keys["attention.sliding_window_pattern"]
@@ -631,7 +677,7 @@ def nemotron_h(shape, model):
     return "nemotron_h", config, [extra], "ffn_norm"
 
 
-FAMILIES = {"cohere2": cohere, "command-r": cohere, "exaone4": exaone4, "hunyuan-dense": hunyuan_dense, "llama4": llama4,
+FAMILIES = {"cohere2": cohere, "deepseek2": deepseek2, "command-r": cohere, "exaone4": exaone4, "hunyuan-dense": hunyuan_dense, "llama4": llama4,
             "muse-glimmer": muse_glimmer, "nemotron_h_moe": nemotron_h, "olmo2": olmo2, "falcon-h1": falcon_h1, "granitehybrid": granitehybrid, "lfm2": short_convolutions, "lfm2moe": short_convolutions,
             "nemotron_h": nemotron_h, "ernie4_5": ernie4_5, "gemma4": gemma4, "glm4": glm4, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "granite": granite,
             "granitemoe": granite, "llama": llama, "minicpm": minicpm, "mistral3": mistral3, "olmoe": olmoe,

@@ -38,19 +38,33 @@ class CounterModel:
         return self._tensors.get(name)
 
 
+PREDICTING = ("glm4moe", "qwen35", "qwen35moe")  # by the layer behind their own
+GUESSES = [17, 100]
+
+
+def predictions(transformer, ids):
+    """Of the token two behind each; of all tokens behind the last two, and behind each guess that follows them."""
+    lp = transformer.predictions(ids, GUESSES)
+    return dict(prediction_logprobs=[round(float(lp[i, ids[i + 2]]), 7) for i in range(len(ids) - 2)], guesses=GUESSES,
+                last_predictions=[[round(float(x), 7) for x in row] for row in lp[len(ids) - 2:]])
+
+
 def main(out):
     result = []
     for name, variant in VARIANTS.items():
         shape = Shape(variant)
         ids = [int(i) for i in mix64(np.arange(shape.tokens, dtype=np.uint64)) % np.uint64(VOCABULARY)]
-        lp = Transformer(CounterModel(shape), shape.max_model_len).log_probabilities(ids)
+        transformer = Transformer(CounterModel(shape), shape.max_model_len)
+        lp = transformer.log_probabilities(ids)
+        predicts = shape.predicted and shape.architecture in PREDICTING
         result.append(dict(
             name=name, architecture=shape.architecture, keys=shape.keys, max_model_len=shape.max_model_len or shape.context_length,
             tensors=[[n, rows or 0, columns, centre, round_scale(scale), *experts] for n, rows, columns, centre, scale, *experts in shape.tensors],
             long_rope=shape.long_rope(), **({"rope_freqs": shape.rope_freqs()} if shape.rope_freqs() else {}), token_ids=ids,
             **({"chunk": shape.chunk} if shape.chunk else {}),
             prompt_logprobs=[round(float(lp[i, ids[i + 1]]), 7) for i in range(len(ids) - 1)],
-            last_logprobs=[round(float(x), 7) for x in lp[-1]]))
+            last_logprobs=[round(float(x), 7) for x in lp[-1]],
+            **(predictions(transformer, ids) if predicts else {})))
     with open(out, "w") as file:
         file.write("[\n" + ",\n".join(json.dumps(r) for r in result) + "\n]\n")
 

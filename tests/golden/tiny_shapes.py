@@ -26,8 +26,49 @@ LONG = dict(context_length=128, tokens=80)
 STATE_SPACES = ("falcon-h1", "granitehybrid", "nemotron_h", "nemotron_h_moe")
 SHORT_CONVOLUTIONS = ("lfm2", "lfm2moe")
 
+# With latent attention.
+LATENT = ("deepseek2", "mistral4")
+
 # What differs from the defaults of Shape; metadata by suffix, None where a key is left out.
 VARIANTS = {
+    # As GLM-4.7-Flash and DeepSeek V3.
+    "deepseek2": dict(architecture="deepseek2", layers=3, untied=True, predicted=1,
+                      latent=dict(size=24, rotary=8, unrotated=12, values=14, rank=40),
+                      experts=dict(count=8, used=2, hidden=32, dense=1, shared_count=1, selection_bias=True),
+                      keys={"rope.freq_base": 1000000.0, "expert_gating_func": 2, "expert_weights_norm": True,
+                            "expert_weights_scale": 1.8}),
+    "deepseek2_groups": dict(architecture="deepseek2", layers=2, heads=6, untied=True,
+                             latent=dict(size=32, rotary=16, unrotated=32, values=32, rank=64),
+                             experts=dict(count=12, used=4, hidden=32, dense=0, shared_count=2, selection_bias=True),
+                             keys={"expert_gating_func": 2, "expert_weights_norm": True, "expert_weights_scale": 2.5,
+                                   "expert_group_count": 4, "expert_group_used_count": 2, "rope.scaling.type": "yarn",
+                                   "rope.scaling.factor": 40.0, "rope.scaling.original_context_length": 16,
+                                   "rope.scaling.yarn_log_multiplier": 0.1}),
+    # As DeepSeek V2 Lite: queries without a rank, experts by softmax, their weights as they are.
+    "deepseek2_lite": dict(architecture="deepseek2", layers=2, untied=True,
+                           latent=dict(size=32, rotary=4, unrotated=32, values=32, rank=0),
+                           experts=dict(count=8, used=3, hidden=32, dense=1, shared_count=2),
+                           keys={"expert_gating_func": 1, "rope.scaling.type": "yarn", "rope.scaling.factor": 4.0,
+                                 "rope.scaling.original_context_length": 16, "rope.scaling.yarn_log_multiplier": 0.0707}),
+    # As files from before 2025-04: the heads' matrices as one, and nothing says how routers score.
+    "deepseek2_joint": dict(architecture="deepseek2", layers=2, kv_heads=4, untied=True,
+                            latent=dict(size=32, rotary=8, unrotated=12, values=16, rank=32, joint=True),
+                            experts=dict(count=6, used=2, hidden=32, dense=1, shared_count=1)),
+    "deepseek2_odd_sizes": dict(architecture="deepseek2", layers=2, width=52, hidden=44, heads=3, untied=True,
+                                latent=dict(size=19, rotary=6, unrotated=5, values=23, rank=13),
+                                experts=dict(count=7, used=2, hidden=23, dense=1, shared_count=1, selection_bias=True, packed=True),
+                                keys={"expert_gating_func": 2, "attention.layer_norm_rms_epsilon": 0.015625}),
+    # What llama.cpp does not do: no layer has experts; YaRN stretches queries and keys and leaves scores as they are.
+    "deepseek2_without_experts": dict(architecture="deepseek2", layers=2, llama_cpp=False,
+                                      latent=dict(size=24, rotary=8, unrotated=8, values=16, rank=24),
+                                      keys={"rope.scaling.type": "yarn", "rope.scaling.factor": 8.0,
+                                            "rope.scaling.original_context_length": 12}),
+    "mistral4": dict(architecture="mistral4", layers=2, untied=True,
+                     latent=dict(size=24, rotary=8, unrotated=8, values=16, rank=24),
+                     experts=dict(count=8, used=2, hidden=32, dense=0, shared_count=1),
+                     keys={"attention.temperature_scale": 0.5, "attention.temperature_length": 12, "expert_gating_func": 1,
+                           "expert_weights_norm": True, "rope.scaling.type": "yarn", "rope.scaling.factor": 16.0,
+                           "rope.scaling.original_context_length": 12, "rope.scaling.yarn_log_multiplier": 0.1}),
     "gemma": dict(architecture="gemma", head_dim=24),
     "gemma2": dict(architecture="gemma2", layers=3, head_dim=24,
                    keys={"attention.sliding_window": 8, "attn_logit_softcapping": 2.5, "final_logit_softcapping": 6.0}),
@@ -248,7 +289,7 @@ VARIANTS = {
     "qwen35_equal_heads": dict(architecture="qwen35", layers=3, heads=4, kv_heads=4, untied=True,
                                recurrent=dict(interval=3, key_heads=3, value_heads=3, key_dim=8, value_dim=12),
                                keys={"rope.dimension_count": 8}),
-    "qwen35moe": dict(architecture="qwen35moe", layers=3, head_dim=24, untied=True, predicted=1, **LONG,
+    "qwen35moe": dict(architecture="qwen35moe", layers=3, head_dim=24, untied=True, predicted=1, own_head=True, **LONG,
                       recurrent=dict(layers=[True, True, False], key_heads=2, value_heads=4, key_dim=16, value_dim=16),
                       experts=dict(count=8, used=2, hidden=32, shared=64, gated=True),
                       keys={"rope.dimension_count": 12, "rope.freq_base": 10000000.0, "feed_forward_length": None}),
@@ -300,6 +341,7 @@ class Shape:
         self.experts = variant.get("experts")
         self.predicted = variant.get("predicted", 0)
         self.recurrent = variant.get("recurrent")
+        self.latent = variant.get("latent")
         self.is_gated = self.architecture in ("qwen35", "qwen35moe", "qwen3next")  # what attention gives
         if self.experts and self.experts["hidden"] is None:
             self.experts = self.experts | {"hidden": self.hidden}
@@ -387,7 +429,9 @@ class Shape:
             keys["attention.head_count_kv"] = self.kv_heads
         if self.recurrent and not self.is_gated:
             keys |= self._keys_by_layer()
-        if self.head_dim != self.width // self.heads:
+        if self.latent:
+            keys |= self._latent_keys()
+        elif self.head_dim != self.width // self.heads:
             keys["attention.key_length"] = keys["attention.value_length"] = self.head_dim
         if self.architecture == "gemma4":
             keys |= {"attention.key_length": self.head_dim, "attention.value_length": self.head_dim,
@@ -401,6 +445,15 @@ class Shape:
             keys["attention.layer_norm_rms_epsilon"] = 1e-6
         keys |= self.variant.get("keys", {})
         return {suffix: value for suffix, value in keys.items() if value is not None}
+
+    def _latent_keys(self):
+        a = self.latent
+        head, kept = a["unrotated"] + a["rotary"], a["size"] + a["rotary"]
+        keys = {"attention.q_lora_rank": a["rank"], "attention.kv_lora_rank": a["size"], "rope.dimension_count": a["rotary"]}
+        if a.get("joint"):
+            return keys | {"attention.key_length": head, "attention.value_length": a["values"]}
+        return keys | {"attention.head_count_kv": 1, "attention.key_length": kept, "attention.value_length": a["size"],
+                       "attention.key_length_mla": head, "attention.value_length_mla": a["values"]}
 
     def _expert_keys(self):
         e = self.experts
@@ -501,6 +554,24 @@ class Shape:
         yield from self._norm(prefix + "ssm_norm", r["value_dim"])
         yield from self._linear(prefix + "ssm_out", width, columns)
 
+    def _latent_tensors(self, prefix):
+        """Matrices of all heads, one behind the other, have their number as a sixth entry."""
+        a, width, heads = self.latent, self.width, self.heads
+        queries, inner = heads * (a["unrotated"] + a["rotary"]), a["rank"] or width
+        if a["rank"]:
+            yield from self._linear(prefix + "attn_q_a", a["rank"], width)
+            yield from self._norm(prefix + "attn_q_a_norm", a["rank"])
+        yield from self._linear(prefix + ("attn_q_b" if a["rank"] else "attn_q"), queries, inner)
+        yield from self._linear(prefix + "attn_kv_a_mqa", a["size"] + a["rotary"], width)
+        yield from self._norm(prefix + "attn_kv_a_norm", a["size"])
+        scale = 2.0 * a["size"]**-0.5
+        if a.get("joint"):
+            yield prefix + "attn_kv_b.weight", heads * (a["unrotated"] + a["values"]), a["size"], 0.0, scale
+        else:
+            yield prefix + "attn_k_b.weight", heads * a["size"], a["unrotated"], 0.0, scale, heads
+            yield prefix + "attn_v_b.weight", heads * a["values"], a["size"], 0.0, scale, heads
+        yield from self._linear(prefix + "attn_output", width, heads * a["values"])
+
     def _attention_tensors(self, layer):
         v, width, prefix, head_dim = self.variant, self.width, f"blk.{layer}.", self.head_dim_of(layer)
         query, key = self.heads * head_dim, (self.of_layer(self.kv_heads, layer) or self.heads) * head_dim
@@ -561,7 +632,9 @@ class Shape:
             hidden = self.of_layer(self.hidden, layer)
             if self.architecture not in WITHOUT_INPUT_NORMS:
                 yield from self._norm(prefix + "attn_norm")
-            if self.has_attention(layer):
+            if self.latent:
+                yield from self._latent_tensors(prefix)
+            elif self.has_attention(layer):
                 yield from self._attention_tensors(layer)
             if self.is_recurrent(layer):
                 yield from self._recurrent_tensors(prefix)

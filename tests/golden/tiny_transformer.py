@@ -7,7 +7,7 @@ A model is anything with `architecture`, `key(suffix, default)`, the metadata be
 import math
 
 import numpy as np
-from tiny_shapes import (LAYER_NORMS, NAMED_BY_ATTENTION, POST_NORMS, SHORT_CONVOLUTIONS, STATE_SPACES, WITHOUT_INPUT_NORMS,
+from tiny_shapes import (LATENT, LAYER_NORMS, NAMED_BY_ATTENTION, POST_NORMS, SHORT_CONVOLUTIONS, STATE_SPACES, WITHOUT_INPUT_NORMS,
                          WITHOUT_NORM_BIASES)
 
 
@@ -54,7 +54,7 @@ def soft_cap(x, cap):
 
 # Which pairs rotate.
 NEIGHBOURS = ("cohere2", "command-r", "ernie4_5", "glm4", "granite", "granitehybrid", "granitemoe", "llama", "llama4", "minicpm", "mistral3",
-              "muse-glimmer", "smollm3")
+              "muse-glimmer", "smollm3") + LATENT
 PERIODS = {"cohere2": 4, "exaone4": 4, "gemma2": 2, "gemma3": 6, "gpt-oss": 2, "llama4": 4, "muse-glimmer": 4, "olmo2": 4}
 
 
@@ -96,6 +96,7 @@ class Transformer:
         self.scale = key("attention.scale", usual) or usual
         self.num_owners = self.layers - key("attention.shared_kv_layers", 0)  # the other layers read theirs
         self.keys_and_values = {}
+        self.first_position = 0
 
     def kv_heads(self, layer):
         return self.all_kv_heads[layer] if isinstance(self.all_kv_heads, list) else self.all_kv_heads
@@ -171,6 +172,8 @@ class Transformer:
                 return d * math.log(key("rope.scaling.original_context_length") / (rotations * 2 * math.pi)) / (2 * math.log(base))
             first, last = max(0, math.floor(pair(32))), min(d - 1, math.ceil(pair(1)))
             kept = 1 - np.clip((np.arange(d // 2) - first) / max(0.001, last - first), 0, 1)
+            if self.architecture in LATENT and key("rope.scaling.yarn_log_multiplier", 0.0):
+                return inverse / factor * (1 - kept) + inverse * kept, 1.0  # the scores grow instead
             dampened = 0.1 * key("rope.scaling.yarn_log_multiplier", 0.0) * math.log(factor) + 1.0
             return inverse / factor * (1 - kept) + inverse * kept, (0.1 * math.log(factor) + 1.0) / dampened
         return inverse, 1.0
@@ -191,7 +194,7 @@ class Transformer:
         if not self.rotates(layer):
             return x
         inverse, factor = self.frequencies(layer)
-        angle = np.arange(x.shape[0])[:, None, None] * inverse
+        angle = (self.first_position + np.arange(x.shape[0]))[:, None, None] * inverse
         cosine, sine = np.cos(angle) * factor, np.sin(angle) * factor
         half, out = inverse.shape[0], x.copy()
         if self.architecture in NEIGHBOURS:
@@ -273,6 +276,43 @@ class Transformer:
             out = out * gate
         return self.linear(out.reshape(tokens, -1), prefix + "attn_output")
 
+    def latent_attention(self, x, layer):
+        """DeepSeek-AI 2024, arXiv:2405.04434: keys and values of all heads are made from what is kept of a token."""
+        key, tensor, prefix, tokens = self.model.key, self.model.tensor, f"blk.{layer}.", len(x)
+        size, rotary = key("attention.kv_lora_rank"), key("rope.dimension_count")
+        head_dim = key("attention.key_length_mla", key("attention.key_length"))
+        value_dim = key("attention.value_length_mla", key("attention.value_length"))
+        unrotated = head_dim - rotary
+        if key("attention.q_lora_rank", 0):
+            q = self.linear(self.norm(self.linear(x, prefix + "attn_q_a"), prefix + "attn_q_a_norm"), prefix + "attn_q_b")
+        else:
+            q = self.linear(x, prefix + "attn_q")
+        q = q.reshape(tokens, self.heads, head_dim)
+        kept = self.linear(x, prefix + "attn_kv_a_mqa")
+        latent = self.norm(kept[:, :size], prefix + "attn_kv_a_norm")
+        rotated_key = self.rotate(kept[:, None, size:], layer)[:, 0]
+        if tensor(prefix + "attn_kv_b.weight") is None:
+            key_parts = tensor(prefix + "attn_k_b.weight").reshape(self.heads, size, unrotated)
+            value_parts = tensor(prefix + "attn_v_b.weight").reshape(self.heads, value_dim, size)
+        else:
+            both = tensor(prefix + "attn_kv_b.weight").reshape(self.heads, unrotated + value_dim, size)
+            key_parts, value_parts = both[:, :unrotated].transpose(0, 2, 1), both[:, unrotated:]
+        scale = 1 / math.sqrt(head_dim)
+        if key("rope.scaling.type", "") == "yarn":
+            scale *= (1 + key("rope.scaling.yarn_log_multiplier", 0.0) * math.log(key("rope.scaling.factor"))) ** 2
+        length = key("rope.scaling.original_context_length", self.context_length)
+        scales = scale * (1 + key("attention.temperature_scale", 0.0) * np.log(1 + np.arange(tokens) // length))
+        rotated_query = self.rotate(q[..., unrotated:], layer)
+        hidden = np.arange(tokens)[:, None] < np.arange(tokens)[None, :]
+        out = np.zeros((tokens, self.heads, value_dim))
+        for head in range(self.heads):
+            keys = np.concatenate([latent @ key_parts[head], rotated_key], -1)
+            queries = np.concatenate([q[:, head, :unrotated], rotated_query[:, head]], -1)
+            score = queries @ keys.T * scales[:, None]
+            score[hidden] = -np.inf
+            out[:, head] = softmax(score) @ (latent @ value_parts[head].T)
+        return self.linear(out.reshape(tokens, -1), prefix + "attn_output")
+
     def has_feed_forward(self, layer):
         return not self.has_one_part or self.model.key("feed_forward_length")[layer] > 0
 
@@ -282,6 +322,8 @@ class Transformer:
 
     def mixers(self, layer):
         """What is added to the rows before the feed-forward layer, all from the same rows."""
+        if self.architecture in LATENT:
+            return [self.latent_attention]
         if self.architecture == "falcon-h1":
             return [self.attention, self.state_space]
         if self.architecture in SHORT_CONVOLUTIONS + STATE_SPACES:
@@ -503,8 +545,8 @@ class Transformer:
         is_without = self.model.tensor(f"blk.{layer}.ffn_norm.weight") is None
         return self.architecture in ("cohere2", "command-r") or (self.architecture == "stablelm" and is_without)
 
-    def log_probabilities(self, token_ids):
-        """[tokens, vocabulary]"""
+    def rows(self, token_ids):
+        """[tokens, width]: what the last layer leaves, before the output's norm."""
         model = self.model
         embedding = model.tensor("token_embd.weight")
         x = embedding[token_ids]
@@ -545,10 +587,38 @@ class Transformer:
                 x = x + self.norm(self.linear(gated, prefix + "proj"), prefix + "post_norm")
             if model.tensor(prefix + "layer_output_scale.weight") is not None:
                 x = x * model.tensor(prefix + "layer_output_scale.weight")
-        output = model.tensor("output.weight")
+        return x
+
+    def log_softmax_of(self, normed, output=None):
+        if output is None:
+            output = self.model.tensor("output.weight")
         if output is None or self.architecture in ("cohere2", "command-r", "gemma", "gemma2"):
-            output = embedding
-        last_norm = "token_embd_norm" if self.architecture in SHORT_CONVOLUTIONS else "output_norm"
-        logits = soft_cap(self.norm(x, last_norm) @ output.T / self.logit_divisor, self.logit_cap)
+            output = self.model.tensor("token_embd.weight")
+        logits = soft_cap(normed @ output.T / self.logit_divisor, self.logit_cap)
         logits = logits - logits.max(-1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+
+    def log_probabilities(self, token_ids):
+        """[tokens, vocabulary]"""
+        last_norm = "token_embd_norm" if self.architecture in SHORT_CONVOLUTIONS else "output_norm"
+        return self.log_softmax_of(self.norm(self.rows(token_ids), last_norm))
+
+    def predictions(self, token_ids, guesses):
+        """Multi-token prediction (DeepSeek-AI 2024, arXiv:2412.19437): log-probabilities of the token two behind each but the last,
+        and then behind each of `guesses`, which follow the list. A pair stands at the position of the second of its tokens."""
+        prefix, tensor = f"blk.{self.layers}.", self.model.tensor
+        own = prefix + "nextn."
+        table = tensor(own + "embed_tokens.weight")
+        table = tensor("token_embd.weight") if table is None else table
+        last_norm = own + "shared_head_norm" if tensor(own + "shared_head_norm.weight") is not None else "output_norm"
+        hidden = self.norm(self.rows(token_ids), "output_norm")[:-1]
+        nexts = list(token_ids[1:])
+        for guess in [None] + list(guesses):
+            if guess is not None:
+                hidden, nexts = np.concatenate([hidden, out[-1:]]), nexts + [guess]
+            joined = np.concatenate([self.norm(table[nexts], own + "enorm"), self.norm(hidden, own + "hnorm")], -1)
+            self.first_position, x = 1, self.linear(joined, own + "eh_proj")
+            x = x + self.attention(self.norm(x, prefix + "attn_norm"), self.layers)
+            x = x + self.feed_forward(self.norm(x, prefix + "post_attention_norm"), self.layers)
+            self.first_position, out = 0, self.norm(x, last_norm)
+        return self.log_softmax_of(out, tensor(own + "shared_head_head.weight"))

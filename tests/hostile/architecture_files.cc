@@ -251,6 +251,40 @@ void add_expert_files(HostileFiles& files) {
   oss.missing_key("expert_feed_forward_length");
 }
 
+void add_latent_files(HostileFiles& files) {
+  const Liar latent("deepseek2", files);
+  for (const char* suffix : {"attention.kv_lora_rank", "attention.key_length_mla",
+                             "attention.value_length_mla", "rope.dimension_count"}) {
+    latent.missing_key(suffix);
+    latent.i32(suffix, {-1, 0, 1'000'000'000});
+    latent.string(suffix, "8");
+  }
+  latent.i32("attention.q_lora_rank", {-1, 1'000'000'000});
+  latent.i32("attention.key_length", {20, 33});
+  latent.i32("attention.value_length", {14, 25});
+  latent.f32("expert_weights_scale", {-1.0f, 1e30f, kNan, kInfinity});
+  latent.f32("rope.scaling.yarn_log_multiplier", {-1.0f, 1e30f, kNan, kInfinity});
+  latent.change("q_lora_rank-0", "M2", "\"blk.0.attn_q.weight\" is missing",
+                [](ModelDraft& d) { d.set_u32("deepseek2.attention.q_lora_rank", 0); });
+  latent.change("q_lora_rank-other", "M2", "\"blk.0.attn_q_a.weight\" has the shape",
+                [](ModelDraft& d) { d.set_u32("deepseek2.attention.q_lora_rank", 39); });
+  latent.change("value_length_mla-other", "M2", "\"blk.0.attn_v_b.weight\" has the shape",
+                [](ModelDraft& d) { d.set_u32("deepseek2.attention.value_length_mla", 15); });
+  for (const char* name : {"blk.0.attn_q_a.weight", "blk.1.attn_q_a_norm.weight", "blk.2.attn_q_b.weight",
+                           "blk.0.attn_kv_a_mqa.weight", "blk.1.attn_kv_a_norm.weight",
+                           "blk.2.attn_k_b.weight", "blk.0.attn_v_b.weight", "blk.1.attn_output.weight"})
+    latent.tensor(name);
+  latent.change("attn_kv_b-as-well", "M2", "\"blk.0.attn_kv_b.weight\" is not used", [](ModelDraft& d) {
+    const ModelDraft::Tensor copy = d.tensor("blk.0.attn_q_b.weight");
+    d.add_tensor("blk.0.attn_kv_b.weight", copy.type, copy.dimensions, copy.bytes);
+  });
+  const Liar joint("deepseek2_joint", files);
+  joint.tensor("blk.1.attn_kv_b.weight");
+  joint.missing_key("attention.key_length");
+  joint.i32("attention.value_length", {-1, 0, 1'000'000'000});
+  joint.i32("rope.dimension_count", {7});
+}
+
 void set_flags(ModelDraft& draft, const std::string& key, const std::vector<std::uint8_t>& flags) {
   draft.set_raw_array(key, static_cast<std::uint32_t>(GgufType::kBool), flags.size(),
                       std::as_bytes(std::span(flags)));
@@ -592,8 +626,7 @@ void add_further_files(HostileFiles& files) {
   llama.missing_key("feed_forward_length");
   llama.i32("expert_gating_func", {1, 3, -1});
   llama.i32("leading_dense_block_count", {1});
-  for (const char* name :
-       {"blk.0.ffn_gate.weight", "blk.1.ffn_gate_inp.weight", "blk.3.ffn_up_shexp.weight"})
+  for (const char* name : {"blk.0.ffn_gate.weight", "blk.1.ffn_gate_inp.weight", "blk.3.ffn_up_shexp.weight"})
     llama.tensor(name);
   llama.change("interleave_moe_layer_step-1", "M2", "\"blk.0.ffn_gate_inp.weight\" is missing",
                [](ModelDraft& d) { d.set_u32("llama4.interleave_moe_layer_step", 1); });
@@ -648,6 +681,7 @@ void add_architecture_files(HostileFiles& files) {
   add_qwen_files(files);
   add_multiplier_files(files);
   add_expert_files(files);
+  add_latent_files(files);
   add_recurrent_files(files);
   add_unequal_files(files);
   add_short_convolution_files(files);

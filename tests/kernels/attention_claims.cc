@@ -70,7 +70,7 @@ void expect_the_references(const AttentionSubject& subject, const AttentionCases
 // Of `got`, the rows first .. first + count.
 void expect_same_rows(const PagedProblem& problem, const std::vector<float>& got,
                       const std::vector<float>& expected, std::int64_t first, std::int64_t count) {
-  const std::int64_t width = problem.shape.query_width();
+  const std::int64_t width = problem.shape.output_width();
   ASSERT_EQ(got.size(), expected.size());
   EXPECT_TRUE(same_bits(got.data() + first * width, expected.data() + first * width, count * width))
       << describe(problem) << ", rows from " << first;
@@ -80,7 +80,7 @@ void expect_same_rows(const PagedProblem& problem, const std::vector<float>& got
 
 std::vector<float> attend(const Attention& attention, const PagedProblem& problem, std::int32_t layer) {
   constexpr float kUntouched = -7.0f;
-  const std::int64_t width = problem.shape.query_width(), stride = width + 3;
+  const std::int64_t width = problem.shape.output_width(), stride = width + 3;
   std::vector<float> out(static_cast<std::size_t>(problem.num_rows() * stride), kUntouched), rows;
   EXPECT_TRUE(attention(problem, layer, queries_of(problem), out) == problem.pool)
       << "attention changed the pool";
@@ -269,7 +269,7 @@ TEST_P(AttentionClaims, WhatIsNotFiniteJustBeforeTheWindowReachesNoRow) {
 
 TEST_P(AttentionClaims, ARowAloneEqualsTheRowAmongOthersAndInAnyChunk) {
   for (const AttentionChunk& chunk : GetParam().chunks) {
-    const std::int64_t width = chunk.shape.query_width();
+    const std::int64_t width = chunk.shape.output_width();
     const auto rows_after = [&](std::vector<SequenceSpec> sequences) {
       return attend(GetParam().attention, make_problem(chunk.shape, sequences, {.type = chunk.type}));
     };

@@ -21,7 +21,7 @@
 
 namespace octavo::kernels::testing {
 
-// Attention of the problem's rows in `layer` into `out`, [num_rows, query_width or more]; gives the pool's
+// Attention of the problem's rows in `layer` into `out`, [num_rows, output_width or more]; gives the pool's
 // bytes afterwards.
 using Attention = std::function<std::vector<std::byte>(const PagedProblem& problem, std::int32_t layer,
                                                        const std::vector<float>& q, std::vector<float>& out)>;

@@ -27,7 +27,9 @@ std::vector<AttentionChunk> chunks() {
       pieces.emplace_back(first, std::min(length, kRows - first));
   }
   std::vector<AttentionChunk> cases = {{smollm2_shape(), KvType::kF16, 0, kRows, pieces},
-                                       {odd_shape(), KvType::kInt8, 0, kRows, pieces}};
+                                       {odd_shape(), KvType::kInt8, 0, kRows, pieces},
+                                       {latent_shape(), KvType::kF16, 0, kRows, pieces},
+                                       {odd_latent_shape(), KvType::kInt8, 0, kRows, pieces}};
   for (const std::int32_t window : {1, 50, 256, 290})
     cases.push_back({with_window(odd_shape(), window, 5.0f), KvType::kF16, 0, kRows, pieces});
   return cases;
@@ -40,11 +42,11 @@ std::vector<AttentionSubject> every_instruction_set() {
                                  std::vector<float>& out) {
       const auto cpu = cpu_backend(isa);
       const auto kv = cache_with(*cpu, problem);
-      const std::int64_t width = problem.shape.query_width(), rows = problem.num_rows(),
-                         stride = static_cast<std::int64_t>(out.size()) / rows;
+      const std::int64_t rows = problem.num_rows(), stride = static_cast<std::int64_t>(out.size()) / rows;
       cpu->begin_step(problem.batch(), {});
-      cpu->paged_attention(problem.shape.attention, problem.batch(), layer, *kv, view(q, width),
-                           {out.data(), rows, width, stride});
+      cpu->paged_attention(problem.shape.attention, problem.batch(), layer, *kv,
+                           view(q, problem.shape.query_width()),
+                           {out.data(), rows, problem.shape.output_width(), stride});
       const std::byte* const pool = pool_bytes(*cpu, *kv);
       return std::vector<std::byte>(pool, pool + problem.pool.size());
     };
@@ -77,7 +79,7 @@ std::vector<float> plain_attention(PagedProblem problem, std::int32_t layer) {
       const std::int32_t last = problem.positions[static_cast<std::size_t>(row)];
       for (std::int32_t head = 0; head < shape.num_heads; ++head) {
         const std::int32_t kv_head = head / (shape.num_heads / shape.num_kv_heads);
-        std::vector<double> sums(static_cast<std::size_t>(shape.head_dim));
+        std::vector<double> sums(static_cast<std::size_t>(shape.value_dim()));
         double total = 0.0;
         for (std::int32_t p = 0; p <= last; ++p) {
           double score = 0.0;
@@ -88,7 +90,7 @@ std::vector<float> plain_attention(PagedProblem problem, std::int32_t layer) {
           }
           const double weight = std::exp(score * double{shape.score_scale});
           total += weight;
-          for (std::int32_t d = 0; d < shape.head_dim; ++d)
+          for (std::int32_t d = 0; d < shape.value_dim(); ++d)
             sums[static_cast<std::size_t>(d)] += weight * problem.stored_value(s, p, layer, kv_head, d);
         }
         for (const double sum : sums) out.push_back(static_cast<float>(sum / total));
@@ -100,7 +102,8 @@ std::vector<float> plain_attention(PagedProblem problem, std::int32_t layer) {
 
 TEST(ReferencePagedAttention, IsTheSoftmaxOverWhatTheBytesMean) {
   const auto reference = reference_backend();
-  for (const Shape& shape : {smollm2_shape(), odd_shape(), one_tiny_head()}) {
+  for (const Shape& shape :
+       {smollm2_shape(), odd_shape(), one_tiny_head(), latent_shape(), odd_latent_shape()}) {
     for (const KvType type : kEveryKvType) {
       for (const std::int32_t block_size : {1, 8, 16, 21}) {
         const PagedProblem problem =
@@ -142,7 +145,8 @@ TEST(ReferencePagedAttention, AWindowHoldsAsManyPositionsAsItSays) {
 TEST_P(PagedAttention, GivesTheSameBitsForEveryBlockSizeThreadAndInstructionSet) {
   std::vector<std::pair<Shape, KvType>> cases;
   for (const KvType type : kEveryKvType) {
-    for (const Shape& shape : {smollm2_shape(), odd_shape(), one_tiny_head()})
+    for (const Shape& shape :
+         {smollm2_shape(), odd_shape(), one_tiny_head(), latent_shape(), odd_latent_shape()})
       cases.emplace_back(shape, type);
   }
   for (const std::int32_t window : {40, 300}) {
@@ -160,7 +164,7 @@ TEST_P(PagedAttention, GivesTheSameBitsForEveryBlockSizeThreadAndInstructionSet)
       const PagedProblem problem = make_problem(shape, sequences, {.type = type, .block_size = block_size});
       const std::int32_t threads = 1 + block_size % 5;
       const std::vector<float> got = run_attention(*cpu_backend(GetParam(), threads), problem);
-      EXPECT_TRUE(same_bits(got.data(), expected.data(), problem.num_rows() * shape.query_width()))
+      EXPECT_TRUE(same_bits(got.data(), expected.data(), problem.num_rows() * shape.output_width()))
           << describe(problem) << ", " << threads << " threads";
     }
   }

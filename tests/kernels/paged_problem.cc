@@ -83,6 +83,16 @@ Shape llama3_shape() {
 }
 Shape one_tiny_head() { return {"one_tiny_head", {1, 1, 8, 8, RopePairing::kHalves, 0.35355339f}, 32, 64}; }
 Shape odd_shape() { return {"odd", {4, 2, 80, 32, RopePairing::kHalves, 0.11180340f}, 96, 160}; }
+Shape latent_shape() {
+  Shape shape{"latent", {20, 1, 72, 8, RopePairing::kInterleaved, 0.11785113f}, 96, 160};
+  shape.attention.latent_dim = 64;
+  return shape;
+}
+Shape odd_latent_shape() {
+  Shape shape{"odd_latent", {5, 1, 27, 6, RopePairing::kInterleaved, 0.19245009f}, 57, 71};
+  shape.attention.latent_dim = 21;
+  return shape;
+}
 
 PagedBatch PagedProblem::batch() const {
   return {.num_tokens = static_cast<std::int32_t>(positions.size()),
@@ -112,6 +122,7 @@ std::byte* PagedProblem::key(std::int32_t sequence, std::int32_t position, std::
 
 std::byte* PagedProblem::value(std::int32_t sequence, std::int32_t position, std::int32_t layer,
                                std::int32_t head, std::int32_t dimension) {
+  if (layout.layer(layer).is_latent()) return key(sequence, position, layer, head, dimension);
   return head_start(sequence, position, layer, head) + layout.layer(layer).half_head_bytes +
          layout.layer(layer).value_index(position % layout.block_size, dimension) *
              kv_element_bytes(layout.type);
@@ -131,16 +142,17 @@ std::byte* PagedProblem::value_scale(std::int32_t sequence, std::int32_t positio
 
 void PagedProblem::store(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
                          const std::vector<float>& key_values, const std::vector<float>& value_values) {
-  const float key_factor = int8_scale(key_values), value_factor = int8_scale(value_values);
-  if (layout.has_scales()) {
-    std::memcpy(key_scale(sequence, position, layer, head), &key_factor, sizeof key_factor);
-    std::memcpy(value_scale(sequence, position, layer, head), &value_factor, sizeof value_factor);
-  }
-  for (std::int32_t d = 0; d < layout.layer(layer).head_dim; ++d) {
-    const auto i = static_cast<std::size_t>(d);
-    write_element(layout.type, key(sequence, position, layer, head, d), key_values[i], key_factor);
-    write_element(layout.type, value(sequence, position, layer, head, d), value_values[i], value_factor);
-  }
+  const auto store_all = [&](const std::vector<float>& numbers, std::byte* scale, auto&& address_of) {
+    const float factor = int8_scale(numbers);
+    if (layout.has_scales()) std::memcpy(scale, &factor, sizeof factor);
+    for (std::int32_t d = 0; d < layout.layer(layer).head_dim; ++d)
+      write_element(layout.type, address_of(d), numbers[static_cast<std::size_t>(d)], factor);
+  };
+  store_all(key_values, key_scale(sequence, position, layer, head),
+            [&](std::int32_t d) { return key(sequence, position, layer, head, d); });
+  if (layout.layer(layer).is_latent()) return;
+  store_all(value_values, value_scale(sequence, position, layer, head),
+            [&](std::int32_t d) { return value(sequence, position, layer, head, d); });
 }
 
 double PagedProblem::stored_key(std::int32_t sequence, std::int32_t position, std::int32_t layer,
@@ -182,8 +194,10 @@ PagedProblem make_problem(const Shape& shape, const std::vector<SequenceSpec>& s
   PagedProblem problem;
   problem.shape = shape;
   problem.sequences = sequences;
-  problem.layout = {options.type, options.block_size, options.num_layers, shape.attention.num_kv_heads,
-                    shape.attention.head_dim};
+  problem.layout = {options.type, options.block_size,
+                    std::vector<KvHeads>(static_cast<std::size_t>(options.num_layers),
+                                         {shape.attention.num_kv_heads, shape.attention.head_dim,
+                                          shape.attention.latent_dim})};
   std::int32_t used = 0;
   for (const SequenceSpec& sequence : sequences) {
     problem.max_blocks = std::max(problem.max_blocks, blocks_for(sequence, options.block_size) + 2);
@@ -306,13 +320,14 @@ std::vector<float> queries_of(const PagedProblem& problem) {
 }
 
 std::vector<float> run_attention(Backend& backend, const PagedProblem& problem, std::int32_t layer) {
-  const std::int64_t width = problem.shape.query_width();
+  const std::int64_t width = problem.shape.query_width(), out_width = problem.shape.output_width();
   const std::vector<float> q = queries_of(problem);
-  std::vector<float> out(q.size(), std::numeric_limits<float>::quiet_NaN());
+  std::vector<float> out(static_cast<std::size_t>(problem.num_rows() * out_width),
+                         std::numeric_limits<float>::quiet_NaN());
   const std::unique_ptr<KvCache> kv = cache_with(backend, problem);
   backend.begin_step(problem.batch(), {});
   backend.paged_attention(problem.shape.attention, problem.batch(), layer, *kv, view(q, width),
-                          view(out, width));
+                          view(out, out_width));
   return out;
 }
 

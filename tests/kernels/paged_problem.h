@@ -29,13 +29,16 @@ struct Shape {
   std::int32_t feed_forward_length = 0;
 
   std::int64_t query_width() const { return std::int64_t{attention.num_heads} * attention.head_dim; }
+  std::int64_t output_width() const { return std::int64_t{attention.num_heads} * attention.value_dim(); }
   std::int64_t kv_width() const { return std::int64_t{attention.num_kv_heads} * attention.head_dim; }
 };
 
-Shape smollm2_shape();  // 9/3 heads of 64, width 576
-Shape llama3_shape();   // 32/8 heads of 128
-Shape one_tiny_head();  // 1 head of 8
-Shape odd_shape();      // 4/2 heads of 80, 32 of them rotated, in halves
+Shape smollm2_shape();     // 9/3 heads of 64, width 576
+Shape llama3_shape();      // 32/8 heads of 128
+Shape one_tiny_head();     // 1 head of 8
+Shape odd_shape();         // 4/2 heads of 80, 32 of them rotated, in halves
+Shape latent_shape();      // 20 heads that share a key of 72, whose first 64 numbers are the value
+Shape odd_latent_shape();  // 5 heads, 27 and 21
 
 // One sequence of a step: `history` tokens have keys and values already, `new_tokens` rows are computed. The
 // keys and values of the first `num_shared` positions are those of an earlier sequence of the step, `parent`.
@@ -72,6 +75,7 @@ struct PagedProblem {
   std::byte* value_scale(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head);
 
   // One token's key and value [head_dim], rounded to the layout's type; and back, as the bytes are defined.
+  // In latent layers values are what the key holds, and the value is not stored.
   void store(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,
              const std::vector<float>& key_values, const std::vector<float>& value_values);
   double stored_key(std::int32_t sequence, std::int32_t position, std::int32_t layer, std::int32_t head,

@@ -48,6 +48,7 @@ struct ChunkBatch {
       query_start.push_back(static_cast<std::int32_t>(positions.size()));
       context_lens.push_back(chunk.first + chunk.count);
       states.push_back(chunk.state);
+      num_drafted.push_back(chunk.num_drafted);
     }
   }
   PagedBatch batch() const {
@@ -58,9 +59,10 @@ struct ChunkBatch {
     batch.query_start = query_start;
     batch.context_lens = context_lens;
     batch.states = states;
+    batch.num_drafted = num_drafted;
     return batch;
   }
-  std::vector<std::int32_t> positions, query_start = {0}, context_lens, states;
+  std::vector<std::int32_t> positions, query_start = {0}, context_lens, states, num_drafted;
 };
 
 }  // namespace
@@ -76,8 +78,9 @@ RecurrentLayer delta_net_layer(const DeltaNetKind& kind) {
   layer.output_width = shape.value_columns();
   layer.recurrent_floats = shape.recurrent_floats();
   layer.convolution_floats = shape.convolution_floats();
+  layer.draft_floats = shape.draft_floats();
   layer.add_to_step = [shape](StepShape& step) { step.delta_net = shape; };
-  layer.prepare = [kind, shape](Backend& backend) -> RunLayer {
+  layer.prepare = [kind, shape](Backend& backend) -> PreparedLayer {
     const std::int64_t heads = shape.num_value_heads;
     struct Weights {
       explicit Weights(Backend& on) : matrices(on) {}
@@ -100,10 +103,16 @@ RecurrentLayer delta_net_layer(const DeltaNetKind& kind) {
                  .time_bias = own->time_bias,
                  .decay = own->decay,
                  .output_norm = {.weight = own->output_norm, .epsilon = kEpsilon}};
-    return [own, shape, &backend](const PagedBatch& batch, std::int32_t index, ConstMatrixView x,
-                                  StateCache& states, MatrixView out) {
-      backend.gated_delta_net(own->view, shape, batch, index, x, states, out);
-    };
+    return {.run =
+                [own, shape, &backend](const PagedBatch& batch, std::int32_t index, ConstMatrixView x,
+                                       StateCache& states, MatrixView out) {
+                  backend.gated_delta_net(own->view, shape, batch, index, x, states, out);
+                },
+            .accept =
+                [own, shape, &backend](const PagedBatch& batch, std::int32_t index,
+                                       std::span<const std::int32_t> num_accepted, StateCache& states) {
+                  backend.accept_delta_net(own->view, shape, batch, index, num_accepted, states);
+                }};
   };
   return layer;
 }
@@ -120,8 +129,9 @@ RecurrentLayer state_space_layer(const StateSpaceKind& kind) {
   layer.output_width = shape.inner_columns();
   layer.recurrent_floats = shape.recurrent_floats();
   layer.convolution_floats = shape.convolution_floats();
+  layer.draft_floats = shape.draft_floats();
   layer.add_to_step = [shape](StepShape& step) { step.state_space = shape; };
-  layer.prepare = [kind, shape](Backend& backend) -> RunLayer {
+  layer.prepare = [kind, shape](Backend& backend) -> PreparedLayer {
     struct Weights {
       explicit Weights(Backend& on) : matrices(on) {}
       PreparedMatrices matrices;
@@ -146,10 +156,15 @@ RecurrentLayer state_space_layer(const StateSpaceKind& kind) {
                  .decay = own->decay,
                  .skip = own->skip,
                  .output_norm = {.weight = own->output_norm, .epsilon = kEpsilon}};
-    return [own, shape, &backend](const PagedBatch& batch, std::int32_t index, ConstMatrixView x,
-                                  StateCache& states, MatrixView out) {
-      backend.state_space(own->view, shape, batch, index, x, states, out);
-    };
+    return {
+        .run = [own, shape, &backend](
+                   const PagedBatch& batch, std::int32_t index, ConstMatrixView x, StateCache& states,
+                   MatrixView out) { backend.state_space(own->view, shape, batch, index, x, states, out); },
+        .accept =
+            [own, shape, &backend](const PagedBatch& batch, std::int32_t index,
+                                   std::span<const std::int32_t> num_accepted, StateCache& states) {
+              backend.accept_state_space(own->view, shape, batch, index, num_accepted, states);
+            }};
   };
   return layer;
 }
@@ -163,8 +178,9 @@ RecurrentLayer short_convolution_layer(const ShortConvolutionKind& kind) {
   layer.input_width = kind.width;
   layer.output_width = shape.num_channels;
   layer.convolution_floats = shape.convolution_floats();
+  layer.draft_floats = shape.draft_floats();
   layer.add_to_step = [shape](StepShape& step) { step.short_convolution = shape; };
-  layer.prepare = [kind, shape](Backend& backend) -> RunLayer {
+  layer.prepare = [kind, shape](Backend& backend) -> PreparedLayer {
     struct Weights {
       explicit Weights(Backend& on) : matrices(on) {}
       PreparedMatrices matrices;
@@ -179,10 +195,16 @@ RecurrentLayer short_convolution_layer(const ShortConvolutionKind& kind) {
                  .input_gate = own->matrices.add(kind.type, shape.num_channels, kind.width, 43),
                  .output_gate = own->matrices.add(kind.type, shape.num_channels, kind.width, 44),
                  .convolution = own->convolution};
-    return [own, shape, &backend](const PagedBatch& batch, std::int32_t index, ConstMatrixView x,
-                                  StateCache& states, MatrixView out) {
-      backend.short_convolution(own->view, shape, batch, index, x, states, out);
-    };
+    return {.run =
+                [own, shape, &backend](const PagedBatch& batch, std::int32_t index, ConstMatrixView x,
+                                       StateCache& states, MatrixView out) {
+                  backend.short_convolution(own->view, shape, batch, index, x, states, out);
+                },
+            .accept =
+                [own, shape, &backend](const PagedBatch& batch, std::int32_t index,
+                                       std::span<const std::int32_t> num_accepted, StateCache& states) {
+                  backend.accept_short_convolution(own->view, shape, batch, index, num_accepted, states);
+                }};
   };
   return layer;
 }
@@ -218,7 +240,7 @@ RunningLayer::RunningLayer(const RecurrentLayer& layer, std::unique_ptr<Backend>
                            std::int32_t num_states)
     : layer_(layer),
       backend_(std::move(backend)),
-      run_(layer_.prepare(*backend_)),
+      prepared_(layer_.prepare(*backend_)),
       states_(backend_->allocate_state_cache(layer_.layout(), num_states).value()) {
   std::fill_n(state_floats(*backend_, *states_),
               num_states * layer_.layout().state_bytes() / static_cast<std::int64_t>(sizeof(float)),
@@ -244,9 +266,14 @@ std::vector<float> RunningLayer::step(const std::vector<Chunk>& chunks) {
                          std::numeric_limits<float>::quiet_NaN());
   const PagedBatch batch = arrays.batch();
   backend_->begin_step(batch, {});
-  run_(batch, RecurrentLayer::kRunLayer, view(std::as_const(rows), layer_.input_width), *states_,
-       view(out, layer_.output_width));
+  prepared_.run(batch, RecurrentLayer::kRunLayer, view(std::as_const(rows), layer_.input_width), *states_,
+                view(out, layer_.output_width));
   return out;
+}
+
+void RunningLayer::accept(const std::vector<Chunk>& chunks, const std::vector<std::int32_t>& num_accepted) {
+  const ChunkBatch arrays(chunks);
+  prepared_.accept(arrays.batch(), RecurrentLayer::kRunLayer, num_accepted, *states_);
 }
 
 std::vector<float> RunningLayer::run(std::uint64_t id, const std::vector<std::int32_t>& chunk_sizes) {

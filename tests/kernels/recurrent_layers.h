@@ -15,21 +15,29 @@
 
 namespace octavo::kernels::testing {
 
-// A layer's operation with its weights in a backend's memory.
-using RunLayer = std::function<void(const PagedBatch& batch, std::int32_t layer, ConstMatrixView x,
-                                    StateCache& states, MatrixView out)>;
+// A layer's operations with its weights in a backend's memory.
+struct PreparedLayer {
+  std::function<void(const PagedBatch& batch, std::int32_t layer, ConstMatrixView x, StateCache& states,
+                     MatrixView out)>
+      run;
+  std::function<void(const PagedBatch& batch, std::int32_t layer, std::span<const std::int32_t> num_accepted,
+                     StateCache& states)>
+      accept;
+};
 
 struct RecurrentLayer {
   std::string name;
   TensorType type = TensorType::kF32;  // of its large matrices
   std::int64_t input_width = 0, output_width = 0;
-  std::int64_t recurrent_floats = 0, convolution_floats = 0;
-  float row_scale = 1.0f;                             // of the rows that it is given
-  std::function<void(StepShape&)> add_to_step;        // what a model with such layers says of its steps
-  std::function<RunLayer(Backend& backend)> prepare;  // the backend must live longer
+  std::int64_t recurrent_floats = 0, convolution_floats = 0, draft_floats = 0;
+  float row_scale = 1.0f;                                  // of the rows that it is given
+  std::function<void(StepShape&)> add_to_step;             // what a model with such layers says of its steps
+  std::function<PreparedLayer(Backend& backend)> prepare;  // the backend must live longer
 
-  StateLayout layout() const { return {kNumLayers, recurrent_floats, convolution_floats}; }
-  static constexpr std::int32_t kNumLayers = 3, kRunLayer = 1;
+  StateLayout layout() const {
+    return {kNumLayers, recurrent_floats, convolution_floats, draft_floats, kNumDraftRows};
+  }
+  static constexpr std::int32_t kNumLayers = 3, kRunLayer = 1, kNumDraftRows = 12;
 };
 
 struct DeltaNetKind {
@@ -61,10 +69,11 @@ std::vector<RecurrentLayer> small_layers();
 // As they are in models.
 std::vector<RecurrentLayer> usual_layers(TensorType type);
 
-// Tokens first .. first + count - 1 of sequence `id`, whose state is number `state`.
+// Tokens first .. first + count - 1 of sequence `id`, whose state is number `state`; the last are a draft.
 struct Chunk {
   std::uint64_t id;
   std::int32_t first, count, state;
+  std::int32_t num_drafted = 0;
 };
 
 // A layer on a backend, with states that are NaN until they are cleared.
@@ -76,6 +85,8 @@ class RunningLayer {
   void copy(std::int32_t source, std::int32_t target);
   // The rows of the chunks, one behind the other.
   std::vector<float> step(const std::vector<Chunk>& chunks);
+  // So many rows of the draft of each of the last step's chunks.
+  void accept(const std::vector<Chunk>& chunks, const std::vector<std::int32_t>& num_accepted);
   // Sequence `id` from its start on a cleared state 0, in chunks of these sizes.
   std::vector<float> run(std::uint64_t id, const std::vector<std::int32_t>& chunk_sizes);
 
@@ -100,7 +111,7 @@ class RunningLayer {
 
   const RecurrentLayer layer_;
   const std::unique_ptr<Backend> backend_;
-  const RunLayer run_;
+  const PreparedLayer prepared_;
   const std::unique_ptr<StateCache> states_;
   Spoilt spoilt_;
 };

@@ -140,6 +140,81 @@ TEST_P(RecurrentLayers, GiveTheSameBitsWhoeverRunsBeside) {
   }
 }
 
+// Three sequences, two of which guess ahead: a draft of 4 rows and one of 3 behind chunks of 2 and 1.
+const std::vector<Chunk> kDrafting = {{1, 9, 6, 2, 4}, {2, 5, 3, 0}, {3, 12, 4, 1, 3}};
+
+void run_before_drafts(RunningLayer& layers) {
+  layers.clear({0, 1, 2});
+  layers.step({{1, 0, 9, 2}, {2, 0, 5, 0}, {3, 0, 12, 1}});
+}
+
+TEST_P(RecurrentLayers, RowsOfADraftAreThoseOfItsTokensAndLeaveTheStateBeforeThem) {
+  for (const RecurrentLayer& layer : small_layers()) {
+    RunningLayer drafting = running(layer, 3, Activation::kF32, 3),
+                 plain = running(layer, 2, Activation::kF32, 3);
+    run_before_drafts(drafting);
+    run_before_drafts(plain);
+    EXPECT_TRUE(same(drafting.step(kDrafting), plain.step({{1, 9, 6, 2}, {2, 5, 3, 0}, {3, 12, 4, 1}})))
+        << layer.name;
+    run_before_drafts(plain);
+    plain.step({{1, 9, 2, 2}, {2, 5, 3, 0}, {3, 12, 1, 1}});
+    for (const std::int32_t state : {0, 1, 2})
+      EXPECT_TRUE(same(drafting.state(state), plain.state(state))) << layer.name << ", state " << state;
+  }
+}
+
+TEST_P(RecurrentLayers, AStateTakesUpWhatIsAcceptedAsIfItHadBeenNoDraft) {
+  for (const RecurrentLayer& layer : small_layers()) {
+    RunningLayer drafting = running(layer, 3, Activation::kF32, 3),
+                 plain = running(layer, 2, Activation::kF32, 3);
+    for (const Chunks& accepted :
+         {Chunks{0, 0, 0}, Chunks{4, 0, 3}, Chunks{1, 0, 2}, Chunks{3, 0, 0}, Chunks{0, 0, 1}}) {
+      run_before_drafts(drafting);
+      drafting.step(kDrafting);
+      drafting.accept(kDrafting, accepted);
+      run_before_drafts(plain);
+      plain.step({{1, 9, 2 + accepted[0], 2}, {2, 5, 3, 0}, {3, 12, 1 + accepted[2], 1}});
+      for (const std::int32_t state : {0, 1, 2})
+        EXPECT_TRUE(same(drafting.state(state), plain.state(state)))
+            << layer.name << ", " << accepted[0] << " and " << accepted[2] << " rows, state " << state;
+    }
+  }
+}
+
+// As models have them, with rounded activations: bits against this backend's own plain rows, numbers against
+// the reference's drafts.
+TEST_P(RecurrentLayers, DraftsAreThoseOfTheReference) {
+  for (const RecurrentLayer& layer : usual_layers(TensorType::kQ4_K)) {
+    for (const Activation activation : {Activation::kF32, Activation::kInt16}) {
+      RunningLayer got = running(layer, 2, activation, 3), expected(layer, reference_backend(activation), 3);
+      for (RunningLayer* const layers : {&got, &expected}) run_before_drafts(*layers);
+      const double bound = bound_of(activation, TensorType::kQ4_K);
+      EXPECT_LE(relative_difference(got.step(kDrafting), expected.step(kDrafting)), bound) << layer.name;
+      for (RunningLayer* const layers : {&got, &expected}) layers->accept(kDrafting, {2, 0, 3});
+      for (const std::int32_t state : {1, 2}) {
+        EXPECT_LE(relative_difference(got.recurrent(state), expected.recurrent(state)), bound) << layer.name;
+        EXPECT_LE(relative_difference(got.convolution(state), expected.convolution(state)), bound)
+            << layer.name;
+      }
+    }
+  }
+}
+
+TEST_P(RecurrentLayers, ADraftThatIsNotFiniteSpoilsNoStateUnlessItIsAccepted) {
+  for (const RecurrentLayer& layer : small_layers()) {
+    RunningLayer layers = running(layer, 2, Activation::kF32, 3);
+    run_before_drafts(layers);
+    layers.step(kDrafting);
+    layers.accept(kDrafting, {1, 0, 3});
+    const std::vector<float> first = layers.state(2), other = layers.state(1);
+    layers.spoil(1, 12, std::numeric_limits<float>::infinity());  // the second guess
+    run_before_drafts(layers);
+    layers.step(kDrafting);
+    layers.accept(kDrafting, {1, 0, 3});
+    EXPECT_TRUE(same(layers.state(2), first) && same(layers.state(1), other)) << layer.name;
+  }
+}
+
 TEST_P(RecurrentLayers, ACopyOfAStateContinuesAsTheOriginal) {
   for (const RecurrentLayer& layer : small_layers()) {
     RunningLayer layers = running(layer, 2, Activation::kF32, 3);
@@ -227,6 +302,15 @@ TEST_P(RecurrentLayers, MemoryIsWhatWasPlannedAndNoStepTakesMore) {
         EXPECT_LT(without, planned);
         layers.run(1, {70, 1});
         EXPECT_EQ(layers.backend().scratch_bytes(), planned) << layer.name;
+        shape.has_drafts = true;
+        ASSERT_TRUE(layers.backend().reserve_step(shape));
+        const std::int64_t planned_with_drafts = layers.backend().scratch_bytes();
+        EXPECT_EQ(planned_with_drafts, *planned_scratch_bytes(shape, activation, 2));
+        EXPECT_LT(planned, planned_with_drafts);
+        const std::vector<Chunk> drafting = {{1, 71, 8, 0, 7}};
+        layers.step(drafting);
+        layers.accept(drafting, {5});
+        EXPECT_EQ(layers.backend().scratch_bytes(), planned_with_drafts) << layer.name;
       }
     }
   }

@@ -23,6 +23,7 @@ TEST(StateLayout, ALayerBeginsOnACacheLineAndAStateIsOneRange) {
   EXPECT_EQ(layout.state_bytes(), 3 * 64 * 4);
   EXPECT_EQ(layout.layer_offset(2, 1), (2 * 3 + 1) * 64);
   EXPECT_TRUE(StateLayout{}.empty());
+  EXPECT_EQ(layout.draft_bytes(), 0) << "nobody guesses";
 }
 
 TEST(StatePoolSize, IsThatOfItsStates) {

@@ -30,6 +30,10 @@ void expect_equal(const KvFigures& kept, const KvFigures& recounted) {
   EXPECT_EQ(kept.free_states, recounted.free_states);
   EXPECT_EQ(kept.host_used_states, recounted.host_used_states);
   EXPECT_EQ(kept.checkpoints, recounted.checkpoints);
+  EXPECT_EQ(kept.used_window_blocks, recounted.used_window_blocks);
+  EXPECT_EQ(kept.cached_window_blocks, recounted.cached_window_blocks);
+  EXPECT_EQ(kept.free_window_blocks, recounted.free_window_blocks);
+  EXPECT_EQ(kept.host_used_window_blocks, recounted.host_used_window_blocks);
 }
 
 void expect_equal(const StepRecord& step, const KvFigures& recounted) {
@@ -41,6 +45,8 @@ void expect_equal(const StepRecord& step, const KvFigures& recounted) {
   EXPECT_EQ(step.reserved_ahead_slots, recounted.reserved_ahead_slots);
   EXPECT_EQ(step.filled_slots, recounted.filled_slots);
   EXPECT_EQ(step.host_used_blocks, recounted.host_used_blocks);
+  EXPECT_EQ(step.used_window_blocks, recounted.used_window_blocks);
+  EXPECT_EQ(step.cached_window_blocks, recounted.cached_window_blocks);
 }
 
 // Totals by counting events, and peaks by looking at every step's end.
@@ -66,6 +72,10 @@ class EventCount {
       case BlockEventKind::kStateKeep: ++states_.num_taken; break;
       case BlockEventKind::kStateResume: ++states_.num_resumed; break;
       case BlockEventKind::kStateCopy: ++states_.num_copied; break;
+      case BlockEventKind::kLeaveWindow: ++windows_.num_left; break;
+      case BlockEventKind::kWindowSwapOut: ++windows_.num_swapped_out; break;
+      case BlockEventKind::kWindowSwapIn: ++windows_.num_swapped_in; break;
+      case BlockEventKind::kWindowMiss: ++num_window_misses_; break;
       default: break;
     }
     peak_host_used_ = std::max(peak_host_used_, state_.num_host_used());
@@ -93,13 +103,24 @@ class EventCount {
     EXPECT_EQ(totals.num_swapped_in, story_.num_states_in);
   }
 
+  // Likewise.
+  void expect_equal(const WindowTotals& totals) const {
+    EXPECT_EQ(totals.num_left, windows_.num_left);
+    EXPECT_EQ(totals.num_evicted, story_.num_evicted_windows);
+    EXPECT_EQ(totals.num_swapped_out, windows_.num_swapped_out);
+    EXPECT_EQ(totals.num_swapped_in, windows_.num_swapped_in);
+  }
+
   const KvState& state() const { return state_; }
   std::int64_t num_pruned() const { return num_pruned_; }
+  std::int64_t num_window_misses() const { return num_window_misses_; }
 
  private:
   KvState state_;
   PoolStory story_;
   StateTotals states_;
+  WindowTotals windows_;
+  std::int64_t num_window_misses_ = 0;
   std::int32_t peak_used_ = 0, peak_logical_ = 0, peak_host_used_ = 0;
   std::int64_t num_copies_ = 0, num_partial_copies_ = 0, num_evicted_ = 0, num_swapped_out_ = 0,
                num_swapped_in_ = 0;
@@ -125,10 +146,13 @@ class Auditor {
     }
     expect_same_state(snapshot, recounted);
     count_.expect_equal(snapshot.totals);
-    if (!trace.steps.empty()) count_.expect_equal(snapshot.totals.states);
+    if (trace.steps.empty()) return;
+    count_.expect_equal(snapshot.totals.states);
+    count_.expect_equal(snapshot.totals.windows);
   }
 
   std::int64_t num_pruned() const { return count_.num_pruned(); }
+  std::int64_t num_window_misses() const { return count_.num_window_misses(); }
 
  private:
   void expect_same_state(const KvSnapshot& snapshot, const KvFigures& recounted) {
@@ -139,6 +163,8 @@ class Auditor {
     EXPECT_EQ(by_events.num_logical(), recounted.logical_blocks);
     EXPECT_EQ(by_events.num_filled_slots(), recounted.filled_slots);
     EXPECT_EQ(by_events.num_host_used(), recounted.host_used_blocks);
+    EXPECT_EQ(by_events.num_used_windows(), recounted.used_window_blocks);
+    EXPECT_EQ(by_events.num_cached_windows(), recounted.cached_window_blocks);
     const auto kept = core_.recorder()->state_at(event_mark_);
     ASSERT_TRUE(kept.has_value()) << kept.error().message;
     EXPECT_EQ(kept->difference(by_events), std::nullopt);
@@ -152,7 +178,7 @@ class Auditor {
 TEST(EngineFigures, EqualARecountAfterEveryStep) {
   const unsigned first_seed = test_seed();
   KvTotals sum;
-  std::int64_t num_steps = 0, num_pruned = 0;
+  std::int64_t num_steps = 0, num_pruned = 0, num_window_misses = 0;
   for (unsigned seed = first_seed; seed < first_seed + 1000; ++seed) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
     EngineTraffic traffic(seed, layers_of(seed));
@@ -178,7 +204,12 @@ TEST(EngineFigures, EqualARecountAfterEveryStep) {
     sum.states.num_copied += totals.states.num_copied;
     sum.states.num_swapped_out += totals.states.num_swapped_out;
     sum.states.num_swapped_in += totals.states.num_swapped_in;
+    sum.windows.num_left += totals.windows.num_left;
+    sum.windows.num_evicted += totals.windows.num_evicted;
+    sum.windows.num_swapped_out += totals.windows.num_swapped_out;
+    sum.windows.num_swapped_in += totals.windows.num_swapped_in;
     num_pruned += auditor.num_pruned();
+    num_window_misses += auditor.num_window_misses();
   }
   // The traffic must have met what it is here to try.
   EXPECT_GT(num_steps, 10'000);
@@ -195,6 +226,11 @@ TEST(EngineFigures, EqualARecountAfterEveryStep) {
   EXPECT_GT(sum.states.num_copied, 100);
   EXPECT_GT(sum.states.num_swapped_out, 0);
   EXPECT_GT(sum.states.num_swapped_in, 0);
+  EXPECT_GT(sum.windows.num_left, 1'000);
+  EXPECT_GT(sum.windows.num_evicted, 100);
+  EXPECT_GT(sum.windows.num_swapped_out, 0);
+  EXPECT_GT(sum.windows.num_swapped_in, 0);
+  EXPECT_GT(num_window_misses, 10);
 }
 
 }  // namespace

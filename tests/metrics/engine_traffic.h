@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/base/hash.h"
+#include "engine/block/window_manager.h"
 #include "engine/core/engine_core.h"
 #include "engine/core/request_intake.h"
 #include "tests/simulation/toy_tokenizer.h"
@@ -54,11 +55,9 @@ class CarelessRunner final : public runner::Runner {
   static TokenId letter(std::uint64_t bits) { return static_cast<TokenId>(4 + bits % 16); }
 };
 
-// Whether the model has layers that keep a state.
-enum class TrafficLayers { kAttention, kRecurrent };
-inline TrafficLayers layers_of(unsigned seed) {
-  return seed % 2 == 0 ? TrafficLayers::kAttention : TrafficLayers::kRecurrent;
-}
+// Whether the model has layers that keep a state, or that have a window and a pool for it.
+enum class TrafficLayers { kAttention, kRecurrent, kWindowed };
+inline TrafficLayers layers_of(unsigned seed) { return static_cast<TrafficLayers>(seed % 3); }
 
 class EngineTraffic {
  public:
@@ -90,8 +89,10 @@ class EngineTraffic {
   const EngineCore& core() const { return core_; }
   const scheduler::SchedulerOptions& options() const { return options_; }
   PoolShape pool() const {
-    return {options_.block_size, options_.num_blocks, options_.num_host_blocks, options_.num_states,
-            options_.num_host_states};
+    return {options_.block_size,        options_.num_blocks,
+            options_.num_host_blocks,   options_.num_states,
+            options_.num_host_states,   options_.window,
+            options_.num_window_blocks, options_.num_host_window_blocks};
   }
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_()) % bound; }
 
@@ -124,9 +125,23 @@ class EngineTraffic {
       options.num_host_states = below(2) == 0 ? 0 : between(1, options.num_states);
       options.bytes_per_state = 640;
     }
+    if (layers == TrafficLayers::kWindowed) draw_windows(options);
     percent_failing_ = below(3) == 0 ? below(10) : 0;
     percent_cancelled_ = below(2) == 0 ? below(12) : 0;
     return options;
+  }
+
+  // Of the length of a few blocks, and places for a few sequences.
+  void draw_windows(scheduler::SchedulerOptions& options) {
+    const std::int32_t block_size = options.block_size;
+    options.window = between(2, 3 * block_size + 2);
+    const std::int32_t num_running = between(1, options.max_num_seqs);
+    options.num_window_blocks = block::num_places_for_step(options.max_num_batched_tokens, block_size) +
+                                num_running * block::num_places_for_sequence(options.window, block_size);
+    options.num_window_blocks = std::min(options.num_window_blocks, options.num_blocks);
+    if (options.num_host_blocks > 0 && below(3) != 0)
+      options.num_host_window_blocks = between(1, options.num_host_blocks);
+    options.bytes_per_window_block = 32;
   }
 
   // Half of the prompts begin alike.
@@ -140,7 +155,7 @@ class EngineTraffic {
           static_cast<TokenId>(4 + hash_combine(start, static_cast<std::uint64_t>(i)) % 16));
     }
     if (below(2) == 0) prompt.token_ids.back() = static_cast<TokenId>(4 + below(16));
-    const bool continues = options_.num_states > 0 && below(2) == 0;
+    const bool continues = options_.num_states + options_.window > 0 && below(2) == 0;
     if (continues) prompt.token_ids = longer_prompt();
     request.prompt = std::move(prompt);
     request.sampling.max_tokens = continues ? 1 : between(1, 30);

@@ -153,8 +153,14 @@ TEST(KvState, WhatCannotBeIsOneSentenceAndChangesNothing) {
   EXPECT_FALSE(late.apply({.step = 4, .kind = Kind::kStepBegin})) << "steps go back";
 }
 
-constexpr PoolShape kWithStates = {
-    .block_size = 4, .num_blocks = 8, .num_host_blocks = 2, .num_states = 3, .num_host_states = 2};
+constexpr PoolShape kWithStates = {.block_size = 4,
+                                   .num_blocks = 8,
+                                   .num_host_blocks = 2,
+                                   .num_states = 3,
+                                   .num_host_states = 2,
+                                   .window = 6,
+                                   .num_window_blocks = 4,
+                                   .num_host_window_blocks = 2};
 
 KvState states_after(const std::vector<BlockEvent>& events) {
   KvState state(kWithStates);
@@ -231,6 +237,133 @@ TEST(KvState, WhatCannotBecomeOfAStateChangesNothing) {
   }
 }
 
+TEST(KvState, WhatACheckpointSavesIsToldAndToldAgain) {
+  const std::int32_t place = checkpoint_aux(812, CheckpointReason::kNextTurn);
+  KvState state = states_after({event(Kind::kStateTake, 1, 0), event(Kind::kStateKeep, 1, 0, place)});
+  EXPECT_FALSE(state.apply(event(Kind::kStateWorth, 0, 1, 5))) << "no checkpoint";
+  EXPECT_FALSE(state.apply(event(Kind::kStateWorth, 0, 0, -1)));
+  const std::int32_t worth = checkpoint_worth_aux(300, RetentionClass::kSystemPrompt);
+  ASSERT_TRUE(state.apply(event(Kind::kStateWorth, 0, 0, worth)));
+  EXPECT_EQ(state.state(BlockId{0}).num_saved_tokens, 300);
+  EXPECT_EQ(state.state(BlockId{0}).retention, RetentionClass::kSystemPrompt);
+  EXPECT_EQ(states_after(state.as_events()).difference(state), std::nullopt);
+}
+
+// ---- window parts
+
+// Two blocks of sequence 1, each with its part.
+std::vector<BlockEvent> two_parts() {
+  return {event(Kind::kAlloc, 1, 0), event(Kind::kWindowOpen, 1, 0, 2), event(Kind::kAlloc, 1, 1),
+          event(Kind::kWindowOpen, 1, 1, 0)};
+}
+
+TEST(KvState, AWindowPartIsReadUntilEveryWindowHasPassed) {
+  KvState state = states_after(two_parts());
+  ASSERT_TRUE(state.apply(event(Kind::kShare, 2, 0, 2)));
+  EXPECT_EQ(state.window(BlockId{0}).num_readers, 2);
+  EXPECT_EQ(state.num_used_windows(), 2);
+  ASSERT_TRUE(state.apply(event(Kind::kLeaveWindow, 1, 0, 1)));
+  EXPECT_EQ(state.num_left_behind(SequenceId{1}), 1);
+  EXPECT_EQ(state.window(BlockId{0}).part(), WindowPart::kUsed);
+  const auto keep = event(Kind::kWindowKeep, 0, 0, static_cast<std::int32_t>(RetentionClass::kSystemPrompt));
+  ASSERT_TRUE(state.apply(keep));
+  ASSERT_TRUE(state.apply(event(Kind::kLeaveWindow, 2, 0, 0)));
+  EXPECT_EQ(state.window(BlockId{0}).part(), WindowPart::kCached);
+  EXPECT_EQ(state.window(BlockId{0}).retention, RetentionClass::kSystemPrompt);
+  EXPECT_EQ(state.num_used_windows(), 1);
+  EXPECT_EQ(state.num_cached_windows(), 1);
+  EXPECT_EQ(states_after(state.as_events()).difference(state), std::nullopt);
+  ASSERT_TRUE(state.apply(event(Kind::kWindowClose, 3, 0, 1)));
+  EXPECT_EQ(state.window(BlockId{0}).part(), WindowPart::kNone);
+  ASSERT_TRUE(state.apply(event(Kind::kAlloc, 3, 5)));
+  EXPECT_TRUE(state.apply(event(Kind::kWindowOpen, 3, 5, 2))) << "the place is free again";
+}
+
+// Who starts behind what is kept names blocks and reads none of their parts.
+TEST(KvState, ASequenceMayStartWithBlocksLeftBehind) {
+  KvState state = states_after(two_parts());
+  ASSERT_TRUE(state.apply(event(Kind::kWindowSkip, 2, -1, 1)));
+  ASSERT_TRUE(state.apply(event(Kind::kShare, 2, 0, 2)));
+  ASSERT_TRUE(state.apply(event(Kind::kShare, 2, 1, 2)));
+  EXPECT_EQ(state.window(BlockId{0}).num_readers, 1);
+  EXPECT_EQ(state.window(BlockId{1}).num_readers, 2);
+  EXPECT_EQ(states_after(state.as_events()).difference(state), std::nullopt);
+  ASSERT_TRUE(state.apply(event(Kind::kUnref, 2, 1, 1)));
+  ASSERT_TRUE(state.apply(event(Kind::kUnref, 2, 0, 1)));
+  EXPECT_EQ(state.window(BlockId{0}).num_readers, 1);
+  EXPECT_EQ(state.window(BlockId{1}).num_readers, 1);
+  EXPECT_EQ(state.num_left_behind(SequenceId{2}), 0) << "it has no table";
+}
+
+TEST(KvState, WindowPartsMoveWithTheirBlocks) {
+  KvState state = states_after(two_parts());
+  ASSERT_TRUE(state.apply(event(Kind::kSwapOut, 1, 1, 0)));
+  ASSERT_TRUE(state.apply(event(Kind::kWindowSwapOut, 1, 1, 0)));
+  EXPECT_TRUE(state.host_block(BlockId{0}).has_window);
+  EXPECT_EQ(states_after(state.as_events()).difference(state), std::nullopt);
+  ASSERT_TRUE(state.apply(event(Kind::kAlloc, 1, 3)));
+  ASSERT_TRUE(state.apply(event(Kind::kSwapIn, 1, 3, 0)));
+  EXPECT_FALSE(state.apply(event(Kind::kWindowSwapIn, 1, 3, 0))) << "it has no place yet";
+  ASSERT_TRUE(state.apply(event(Kind::kWindowOpen, 1, 3, 1)));
+  ASSERT_TRUE(state.apply(event(Kind::kWindowSwapIn, 1, 3, 0)));
+  ASSERT_TRUE(state.apply(event(Kind::kSwapDrop, 0, -1, 0)));
+  EXPECT_FALSE(state.host_block(BlockId{0}).has_window);
+}
+
+TEST(KvState, WhatCannotBecomeOfAWindowPartChangesNothing) {
+  std::vector<BlockEvent> events = two_parts();
+  events.push_back(event(Kind::kAlloc, 2, 4));
+  events.push_back(event(Kind::kUnref, 2, 4, 0));
+  events.push_back(event(Kind::kAlloc, 2, 5));
+  const KvState state = states_after(events);
+  const std::vector<BlockEvent> impossible = {
+      event(Kind::kLeaveWindow, 1, 1, 0),    // not the first that it reads
+      event(Kind::kLeaveWindow, 1, 0, 1),    // nobody else reads it
+      event(Kind::kLeaveWindow, 3, 0, 0),    // has no blocks
+      event(Kind::kLeaveWindow, 0, 0, 0),    // nobody
+      event(Kind::kWindowSkip, 1, -1, 0),    // skips nothing
+      event(Kind::kWindowSkip, 0, -1, 1),    // nobody
+      event(Kind::kWindowOpen, 1, 0, 1),     // has one
+      event(Kind::kWindowOpen, 2, 5, 2),     // the place is taken
+      event(Kind::kWindowOpen, 2, 5, 4),     // beyond the pool
+      event(Kind::kWindowOpen, 2, 5, -1),    // nowhere
+      event(Kind::kWindowOpen, 2, 4, 1),     // not in use
+      event(Kind::kWindowOpen, 2, 7, 1),     // free
+      event(Kind::kWindowKeep, 0, 5, 0),     // has none
+      event(Kind::kWindowKeep, 0, 0, 4),     // no class
+      event(Kind::kWindowClose, 0, 5, 0),    // has none
+      event(Kind::kWindowSwapOut, 1, 0, 0),  // the host block is free
+      event(Kind::kWindowSwapOut, 1, 0, 2),  // beyond the host pool
+  };
+  for (const BlockEvent& each : impossible) {
+    KvState tried = state;
+    EXPECT_FALSE(tried.apply(each).has_value())
+        << block_event_kind_name(each.kind) << " of block " << each.block << ", aux " << each.aux;
+    EXPECT_EQ(tried.difference(state), std::nullopt);
+  }
+  KvState tried = state;
+  ASSERT_TRUE(tried.apply(event(Kind::kUnref, 1, 1, 0)));
+  EXPECT_FALSE(tried.apply(event(Kind::kFree, 1, 1))) << "a block goes after its window part";
+}
+
+void expect_readers_recounted(const KvState& state) {
+  std::int32_t num_read = 0, num_kept = 0;
+  for (std::int32_t id = 0; id < kWithStates.num_blocks; ++id) {
+    std::int32_t num_readers = state.block(BlockId{id}).num_pins;
+    for (const SequenceId sequence : state.sequences()) {
+      const auto table = state.table_of(sequence);
+      const auto first = std::min(static_cast<std::size_t>(state.num_left_behind(sequence)), table.size());
+      num_readers += static_cast<std::int32_t>(std::ranges::count(table.subspan(first), BlockId{id}));
+    }
+    const KvState::WindowPlace window = state.window(BlockId{id});
+    ASSERT_EQ(window.num_readers, num_readers) << "block " << id;
+    num_read += window.part() == WindowPart::kUsed ? 1 : 0;
+    num_kept += window.part() == WindowPart::kCached ? 1 : 0;
+  }
+  ASSERT_EQ(state.num_used_windows(), num_read);
+  ASSERT_EQ(state.num_cached_windows(), num_kept);
+}
+
 // Random events of any kind and any numbers: most are refused, none crashes, and the counts always add up.
 TEST(KvState, TrustsNoEvent) {
   std::mt19937 random(test_seed());
@@ -243,7 +376,7 @@ TEST(KvState, TrustsNoEvent) {
     const BlockEvent each = {.sequence = random() % 4,
                              .block = draw(10) - 1,
                              .aux = draw(10) - 1,
-                             .kind = static_cast<Kind>(draw(32))};
+                             .kind = static_cast<Kind>(draw(40))};
     num_applied += state.apply(each).has_value() ? 1 : 0;
     std::int32_t num_used = 0, num_logical = 0;
     for (std::int32_t id = 0; id < kPool.num_blocks; ++id) {
@@ -257,6 +390,7 @@ TEST(KvState, TrustsNoEvent) {
       num_logical += static_cast<std::int32_t>(state.table_of(sequence).size());
     }
     ASSERT_EQ(state.num_used(), num_used);
+    expect_readers_recounted(state);
     ASSERT_EQ(state.num_logical(), num_logical);
     std::int32_t num_owners = 0;
     for (std::int32_t id = 0; id < kWithStates.num_states; ++id) {

@@ -227,30 +227,68 @@ TEST(Recording, AContradictionIsFoundAndNamed) {
 
 // The numbers of kinds are in files: they may not change without the version.
 TEST(Recording, KindsOfEventsHaveFixedNumbers) {
-  const std::vector<std::string> names = {
-      "step_begin", "step_end",      "alloc",        "fill",          "seal",           "hit",
-      "share",      "pin",           "unref",        "copy_on_write", "copy_partial",   "evict",
-      "free",       "swap_out",      "swap_in",      "swap_drop",     "preempt",        "resume",
-      "fork",       "prune",         "leave_window", "state_take",    "state_share",    "state_resume",
-      "state_copy", "state_release", "state_keep",   "state_forget",  "state_swap_out", "state_swap_in",
-      "state_miss"};
+  const std::vector<std::string> names = {"step_begin",
+                                          "step_end",
+                                          "alloc",
+                                          "fill",
+                                          "seal",
+                                          "hit",
+                                          "share",
+                                          "pin",
+                                          "unref",
+                                          "copy_on_write",
+                                          "copy_partial",
+                                          "evict",
+                                          "free",
+                                          "swap_out",
+                                          "swap_in",
+                                          "swap_drop",
+                                          "preempt",
+                                          "resume",
+                                          "fork",
+                                          "prune",
+                                          "leave_window",
+                                          "state_take",
+                                          "state_share",
+                                          "state_resume",
+                                          "state_copy",
+                                          "state_release",
+                                          "state_keep",
+                                          "state_forget",
+                                          "state_swap_out",
+                                          "state_swap_in",
+                                          "state_miss",
+                                          "state_worth",
+                                          "window_skip",
+                                          "window_open",
+                                          "window_keep",
+                                          "window_close",
+                                          "window_swap_out",
+                                          "window_swap_in",
+                                          "window_miss"};
   for (std::size_t i = 0; i < names.size(); ++i) {
     EXPECT_EQ(block_event_kind_name(static_cast<Kind>(i)), names[i]);
   }
   EXPECT_EQ(block_event_kind_name(static_cast<Kind>(names.size())), "unknown");
-  EXPECT_EQ(kRecordingVersion, 4u);
+  EXPECT_EQ(kRecordingVersion, 5u);
 }
 
-// A file of the version before, which knew no states: the same header without its last three numbers.
-TEST(Recording, OneOfTheVersionBeforeCanStillBeRead) {
-  const TemporaryFolder folder;
+// Files of versions before: the same header without its last numbers, those of states and of windows.
+TEST(Recording, HeadersOfTheVersionsBeforeCanStillBeRead) {
   Bytes now;
   append_chunk(now, RecordingHeader{.pool = {.block_size = 8, .num_blocks = 5, .num_host_blocks = 2},
                                     .bytes_per_block = 64,
                                     .max_model_len = 77,
                                     .unix_time_s = 3,
                                     .model = "toy"});
-  Bytes payload(now.begin() + kChunkHeaderBytes, now.end() - (4 + 4 + 8));
+  constexpr int kOfStates = 4 + 4 + 8, kOfWindows = 4 + 4 + 4 + 8;
+  Bytes with_states(now.begin() + kChunkHeaderBytes, now.end() - kOfWindows);
+  with_states[0] = std::byte{4};
+  const auto version_4 = read_recording_header(with_states);
+  ASSERT_TRUE(version_4.has_value()) << version_4.error().message;
+  EXPECT_EQ(version_4->pool.num_window_blocks, 0);
+  EXPECT_EQ(version_4->version, 4u);
+  Bytes payload(now.begin() + kChunkHeaderBytes, now.end() - kOfWindows - kOfStates);
   payload[0] = std::byte{3};
   const auto before = read_recording_header(payload);
   ASSERT_TRUE(before.has_value()) << before.error().message;
@@ -261,6 +299,48 @@ TEST(Recording, OneOfTheVersionBeforeCanStillBeRead) {
   EXPECT_FALSE(read_recording_header(payload).has_value()) << "this version says how many states there are";
   payload[0] = std::byte{2};
   EXPECT_FALSE(read_recording_header(payload).has_value()) << "too old";
+}
+
+// Steps had two levels less, and whoever left a window said so, of a pool that nobody described.
+TEST(Recording, StepsAndEventsOfTheVersionBeforeCanStillBeRead) {
+  Bytes now;
+  const RecordedStep step{{.step = 4, .used_blocks = 1, .free_blocks = 3, .host_used_blocks = 2}, 7};
+  append_chunks(now, std::span(&step, 1));
+  Bytes payload(now.begin() + kChunkHeaderBytes, now.end());
+  payload.erase(payload.end() - 8 - 2 * 4, payload.end() - 8);
+  const RecordingHeader before{.version = 4, .pool = {.num_blocks = 4}};
+  const auto read = read_steps(payload, before);
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  ASSERT_EQ(read->size(), 1u);
+  EXPECT_EQ(read->front().record.host_used_blocks, 2);
+  EXPECT_EQ(read->front().event_mark, 7u);
+  EXPECT_FALSE(read_steps(payload, RecordingHeader{.pool = {.num_blocks = 4}}).has_value());
+  KvState state({.block_size = 4, .num_blocks = 4});
+  ASSERT_TRUE(state.apply({.sequence = 1, .block = 0, .kind = Kind::kAlloc}));
+  EXPECT_TRUE(state.apply({.sequence = 1, .block = 0, .kind = Kind::kLeaveWindow}));
+  EXPECT_FALSE(state.apply({.sequence = 1, .block = 0, .kind = Kind::kWindowOpen}));
+}
+
+TEST(Recording, KeepsTheShapeOfThePoolOfWindowParts) {
+  Bytes bytes;
+  const PoolShape pool{.block_size = 8,
+                       .num_blocks = 50,
+                       .num_host_blocks = 2,
+                       .window = 100,
+                       .num_window_blocks = 30,
+                       .num_host_window_blocks = 1};
+  append_chunk(bytes, RecordingHeader{.pool = pool, .bytes_per_window_block = 1 << 20});
+  const auto read = read_recording_header(std::span(bytes).subspan(kChunkHeaderBytes));
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  EXPECT_EQ(read->pool, pool);
+  EXPECT_EQ(read->bytes_per_window_block, 1 << 20);
+  for (const PoolShape& wrong :
+       {PoolShape{.num_blocks = 5, .num_window_blocks = kMaxRecordedBlocks + 1},
+        PoolShape{.num_blocks = 5, .num_window_blocks = -1}, PoolShape{.num_blocks = 5, .window = -1}}) {
+    Bytes refused;
+    append_chunk(refused, RecordingHeader{.pool = wrong});
+    EXPECT_FALSE(read_recording_header(std::span(refused).subspan(kChunkHeaderBytes)).has_value());
+  }
 }
 
 TEST(Recording, KeepsTheShapeOfThePoolOfStates) {

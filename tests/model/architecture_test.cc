@@ -64,9 +64,100 @@ TEST(Architectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
     EXPECT_TRUE(covered.contains(std::string(architecture.name))) << architecture.name << " has no golden";
 }
 
+// Models that guess their next tokens: how far their predictions are from the program's.
+Errors prediction_errors(const std::vector<float>& logits, const nlohmann::json& model) {
+  const std::vector<std::int32_t> token_ids = model["token_ids"];
+  const std::size_t num_pairs = token_ids.size() - 1, num_rows = num_pairs + model["guesses"].size(),
+                    size = logits.size() / num_rows;
+  Errors errors;
+  std::size_t count = 0;
+  const auto add = [&](double found, double expected) {
+    const double error = std::abs(found - expected);
+    errors.worst = error <= errors.worst ? errors.worst : error;
+    errors.mean += error;
+    ++count;
+  };
+  for (std::size_t row = 0; row < num_rows; ++row) {
+    const std::vector<double> found = log_softmax(std::span(logits).subspan(row * size, size));
+    if (row + 1 < num_pairs) {
+      add(found[static_cast<std::size_t>(token_ids[row + 2])], model["prediction_logprobs"][row]);
+      continue;
+    }
+    for (std::size_t id = 0; id < size; ++id)
+      add(found[id], model["last_predictions"][row + 1 - num_pairs][id]);
+  }
+  errors.mean /= static_cast<double>(count);
+  return errors;
+}
+
+TEST(Architectures, GuessNextTokensAsAnIndependentProgramDoes) {
+  const test::TemporaryFolder folder;
+  std::set<std::string> covered;
+  for (const nlohmann::json& model : test::tiny_models()) {
+    if (!model.contains("guesses")) continue;
+    const std::string name = model["name"];
+    SCOPED_TRACE(name);
+    covered.insert(model["architecture"].get<std::string>());
+    test::make_tiny_model(model).write(folder / name);
+    SequenceOptions options = options_of(model);
+    options.predicts = true;
+    for (const bool is_reference : {true, false}) {
+      OneSequence sequence(folder / name,
+                           is_reference ? reference_backend(Activation::kF32) : cpu_backend(Activation::kF32),
+                           kMostTokens + 2, options);
+      const Errors errors =
+          prediction_errors(sequence.predictions_of(model["token_ids"], model["guesses"]), model);
+      EXPECT_LT(errors.worst, 1e-4);
+      EXPECT_LT(errors.mean, 1e-5);
+    }
+  }
+  for (const Architecture& architecture : architectures()) {
+    EXPECT_EQ(covered.contains(std::string(architecture.name)), architecture.predicts_next_tokens)
+        << architecture.name;
+  }
+}
+
+TEST(Architectures, GuessTheSameBitsForEveryChunkAndInstructionSet) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"glm4moe_predicts", "qwen35_odd_sizes", "qwen35moe"}) {
+    const nlohmann::json model = test::tiny_model(name);
+    test::make_tiny_model(model).write(folder / name);
+    std::vector<float> first;
+    for (const std::string& instruction_set : kernels::usable_instruction_sets()) {
+      const test::EnvironmentVariable forced("OCTAVO_CPU_ISA", instruction_set);
+      for (const std::int32_t chunk : {0, 1, 7}) {
+        OneSequence sequence(folder / name, cpu_backend(Activation::kF32), kMostTokens + 2,
+                             {.block_size = 5, .predicts = true});
+        const std::vector<float> logits =
+            sequence.predictions_of(model["token_ids"], model["guesses"], chunk);
+        if (first.empty()) first = logits;
+        EXPECT_TRUE(same_bits(logits, first)) << name << ", " << instruction_set << ", chunks of " << chunk;
+      }
+    }
+  }
+}
+
+// Guessing is beside the model: what it answers by is the same.
+TEST(Architectures, GiveTheSameBitsWhetherTheyGuessOrNot) {
+  const test::TemporaryFolder folder;
+  for (const char* name : {"glm4moe_predicts", "qwen35_odd_sizes", "qwen35moe"}) {
+    const nlohmann::json model = test::tiny_model(name);
+    const std::vector<std::int32_t> token_ids = model["token_ids"];
+    test::make_tiny_model(model).write(folder / name);
+    OneSequence plain(folder / name, cpu_backend(Activation::kF32), kMostTokens),
+        guessing(folder / name, cpu_backend(Activation::kF32), kMostTokens, {.predicts = true});
+    guessing.predictions_of(token_ids, {});
+    EXPECT_TRUE(same_bits(guessing.logits_of(token_ids), plain.logits_of(token_ids))) << name;
+  }
+}
+
 TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"cohere2_odd_sizes",
+  for (const char* name : {"deepseek2",
+                           "deepseek2_groups",
+                           "deepseek2_joint",
+                           "deepseek2_odd_sizes",
+                           "cohere2_odd_sizes",
                            "command-r_head_norms",
                            "exaone4_windows",
                            "hunyuan-dense",
@@ -95,6 +186,7 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
                            "granitehybrid",
                            "lfm2_odd_sizes",
                            "llama_with_experts",
+                           "mistral4",
                            "nemotron_h",
                            "phi3_with_window",
                            "qwen3",
@@ -123,7 +215,10 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
 
 TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"cohere2",
+  for (const char* name : {"deepseek2_groups",
+                           "deepseek2_joint",
+                           "deepseek2_lite",
+                           "cohere2",
                            "command-r",
                            "exaone4_windows",
                            "hunyuan-dense",
@@ -193,8 +288,8 @@ TEST(Architectures, ARouterOfQuantisedWeightsMeetsRowsThatAreNotRounded) {
 // What the picker and the memory plan say before loading, and what loading reports on its way.
 TEST(Architectures, ExpertsAreCountedBeforeAndAfterLoadingAndCanBeCancelledOneByOne) {
   const test::TemporaryFolder folder;
-  for (const char* name :
-       {"qwen3moe", "qwen3moe_packed", "glm4moe", "gemma4_experts", "qwen35moe", "qwen3next_packed"}) {
+  for (const char* name : {"qwen3moe", "qwen3moe_packed", "glm4moe", "gemma4_experts", "qwen35moe",
+                           "qwen3next_packed", "deepseek2", "deepseek2_joint"}) {
     test::make_tiny_model(test::tiny_model(name)).write(folder / name);
     const auto file = GgufFile::open(folder / name);
     const auto config = read_model_config(file->header());
@@ -338,6 +433,71 @@ TEST(Architectures, NameTheTensorThatIsMissingOrHasAnotherShape) {
   }
 }
 
+// What is found for guessing, and only then.
+Result<std::int64_t> bytes_with_next_token_layer(const test::GgufWriter& writer,
+                                                 const std::filesystem::path& path) {
+  writer.write(path);
+  OCTAVO_TRY(const GgufFile file, GgufFile::open(path));
+  OCTAVO_TRY(ModelConfig config, read_model_config(file.header()));
+  OCTAVO_TRY(ModelTensors tensors, find_model_tensors(file, config));
+  const std::int64_t bytes = planned_weight_bytes(tensors, WeightType::kAuto);
+  OCTAVO_TRY_VOID(add_next_token_layer(file, config, tensors));
+  const auto backend = reference_backend(Activation::kF32);
+  const std::int64_t planned = planned_weight_bytes(tensors, WeightType::kAuto);
+  OCTAVO_TRY(const Weights weights, prepare_weights(std::move(tensors), WeightType::kAuto, *backend, {}));
+  EXPECT_EQ(weights.memory_bytes(), planned);
+  return planned - bytes;
+}
+
+TEST(Architectures, NameWhatIsMissingOrMisshapenForGuessing) {
+  const test::TemporaryFolder folder;
+  for (const char* const name : {"glm4moe_predicts", "qwen35_odd_sizes", "qwen35moe"}) {
+    const nlohmann::json model = test::tiny_model(name);
+    const std::string prefix =
+        "blk." + std::to_string(model["keys"]["block_count"].get<std::int32_t>() - 1) + ".";
+    std::int64_t num_bytes = 0;  // of matrices
+    for (std::size_t i = 0; i < model["tensors"].size(); ++i) {
+      const std::string tensor = model["tensors"][i][0];
+      if (!tensor.starts_with(prefix)) continue;
+      SCOPED_TRACE(std::string(name) + " " + tensor);
+      num_bytes +=
+          model["tensors"][i][1].get<std::int64_t>() * model["tensors"][i][2].get<std::int64_t>() * 4;
+      nlohmann::json less = model;
+      less["tensors"].erase(i);
+      const auto missing = bytes_with_next_token_layer(test::make_tiny_model(less), folder / "model.gguf");
+      const bool is_optional = tensor.find("shared_head") != std::string::npos ||
+                               tensor.ends_with("embed_tokens.weight") || tensor.ends_with(".bias");
+      EXPECT_EQ(missing.has_value(), is_optional);
+      if (!missing) {
+        EXPECT_EQ(missing.error().code, ErrorCode::kDamagedFile);
+        EXPECT_EQ(missing.error().subject, tensor);
+        EXPECT_NE(missing.error().message.find("is missing"), std::string::npos) << missing.error().message;
+      }
+      nlohmann::json wider = model;
+      wider["tensors"][i][2] = model["tensors"][i][2].get<std::size_t>() + 32;
+      const auto wrong = bytes_with_next_token_layer(test::make_tiny_model(wider), folder / "model.gguf");
+      ASSERT_FALSE(wrong);
+      EXPECT_EQ(wrong.error().subject, tensor);
+      EXPECT_NE(wrong.error().message.find("but the metadata says"), std::string::npos)
+          << wrong.error().message;
+      EXPECT_TRUE(found_tensors(test::make_tiny_model(less), folder / "model.gguf")) << "unless it guesses";
+    }
+    const auto all = bytes_with_next_token_layer(test::make_tiny_model(model), folder / "model.gguf");
+    ASSERT_TRUE(all);
+    EXPECT_EQ(*all, num_bytes) << "no norm or bias is a matrix";
+  }
+  for (const char* const name : {"qwen3", "qwen35", "glm4", "qwen3next_packed"}) {
+    const auto refused =
+        bytes_with_next_token_layer(test::make_tiny_model(test::tiny_model(name)), folder / "model.gguf");
+    ASSERT_FALSE(refused) << name;
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalidArgument);
+    EXPECT_EQ(refused.error().subject, "speculative");
+    EXPECT_EQ(refused.error().message,
+              "speculative is mtp, but this model has no layer that predicts further tokens; use ngram, or "
+              "choose a file that has one");
+  }
+}
+
 TEST(Architectures, LongRopeNeedsBothListsAndTakesTheOneForTheContext) {
   const test::TemporaryFolder folder;
   const nlohmann::json model = test::tiny_model("phi3_long");
@@ -366,10 +526,12 @@ TEST(Architectures, LongRopeNeedsBothListsAndTakesTheOneForTheContext) {
 
 TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
   EXPECT_EQ(supported_architectures(),
-            "cohere2, command-r, ernie4_5, exaone4, falcon-h1, gemma, gemma2, gemma3, gemma4, glm4, glm4moe, "
-            "gpt-oss, gpt2, granite, granitehybrid, granitemoe, hunyuan-dense, lfm2, lfm2moe, llama, llama4, "
-            "minicpm, mistral3, muse-glimmer, nemotron_h, nemotron_h_moe, olmo2, olmoe, phi3, qwen2, qwen3, "
-            "qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, stablelm and starcoder2");
+            "cohere2, command-r, deepseek2, ernie4_5, exaone4, falcon-h1, gemma, gemma2, "
+            "gemma3, gemma4, glm4, glm4moe, gpt-oss, gpt2, granite, granitehybrid, "
+            "granitemoe, hunyuan-dense, lfm2, lfm2moe, llama, llama4, minicpm, mistral3, "
+            "mistral4, muse-glimmer, nemotron_h, nemotron_h_moe, olmo2, olmoe, phi3, qwen2, "
+            "qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, stablelm and "
+            "starcoder2");
   for (const Architecture& architecture : architectures())
     EXPECT_EQ(find_architecture(architecture.name), &architecture);
   EXPECT_EQ(find_architecture("Llama"), nullptr);

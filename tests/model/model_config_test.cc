@@ -232,6 +232,12 @@ KeySet valid_of(const std::string& architecture) {
     set("attention.sliding_window_pattern", 4u);
     for (const char* suffix : {"attention.key_length_swa", "attention.value_length_swa"}) set(suffix, 32u);
   }
+  if (find_architecture(architecture)->has_latent_attention) {
+    set("rope.dimension_count", 64u);
+    set("attention.kv_lora_rank", 512u);
+    set("attention.key_length_mla", 256u);
+    set("attention.value_length_mla", 128u);
+  }
   const RecurrentLayers recurrent = find_architecture(architecture)->recurrent_layers;
   const LayerParts layer_parts = find_architecture(architecture)->layer_parts;
   if (recurrent == RecurrentLayers::kShortConvolution) set("shortconv.l_cache", 3u);
@@ -270,9 +276,11 @@ TEST(ModelConfig, EveryArchitectureNamesItsKeysAfterItself) {
     const ModelConfig config = config_of(valid_of(name));
     EXPECT_EQ(config.architecture, name);
     EXPECT_EQ(config.parts.name, name);
-    EXPECT_EQ(config.num_kv_heads, 4);
+    EXPECT_EQ(config.num_kv_heads, architecture.has_latent_attention ? 1 : 4);
     EXPECT_EQ(config.rope.rotary_dim, name == "gpt2" || name == "nemotron_h" ? 0 : 64);
-    EXPECT_EQ(config.score_scale, name == "gemma4" ? 1.0 : 0.125);
+    EXPECT_EQ(config.score_scale, name == "gemma4"                    ? 1.0
+                                  : architecture.has_latent_attention ? 0.0625
+                                                                      : 0.125);
     expect_error(valid_of(name).set(name + ".block_count", 0u), ErrorCode::kDamagedFile,
                  name + ".block_count", "is 0; 1 to 1024 is allowed");
   }
@@ -317,6 +325,103 @@ TEST(ModelConfig, ArchitecturesSayWhatTheirExpertsAre) {
   const ModelConfig oss = config_of(valid_of("gpt-oss").set("gpt-oss.attention.sliding_window", 128u));
   EXPECT_EQ(oss.experts.scoring, kernels::RouterScoring::kSoftmaxOfSelected);
   EXPECT_EQ(windowed_layers(oss), "w-w-w-w-");
+}
+
+TEST(ModelConfig, LatentAttentionKeepsOneKeyForAllHeads) {
+  const ModelConfig config = config_of(valid_of("deepseek2")
+                                           .set("deepseek2.attention.key_length", 576u)
+                                           .set("deepseek2.attention.value_length", 512u)
+                                           .set("deepseek2.attention.q_lora_rank", 768u));
+  EXPECT_EQ(config.kv_heads(3), (kernels::KvHeads{1, 576, 512}));
+  EXPECT_EQ(find_kv_uses(config).places, (std::vector<kernels::KvHeads>(8, {1, 576, 512})));
+  EXPECT_EQ(config.latent.query_rank, 768);
+  EXPECT_EQ(config.latent.query_dim, 256);
+  EXPECT_EQ(config.latent.unrotated_dim(), 192);
+  EXPECT_EQ(config.latent.value_dim, 128);
+  EXPECT_FALSE(config.latent.has_joint_matrix);
+  EXPECT_EQ(config.score_scale, 1.0 / 16.0) << "a head's size, not that of what is kept";
+  EXPECT_EQ(config_of(valid_of("deepseek2")).latent.query_rank, 0);
+
+  const ModelConfig old = config_of(valid_of("deepseek2")
+                                        .remove("deepseek2.attention.key_length_mla")
+                                        .remove("deepseek2.attention.value_length_mla")
+                                        .set("deepseek2.attention.key_length", 192u)
+                                        .set("deepseek2.attention.value_length", 96u)
+                                        .set("deepseek2.attention.head_count_kv", 8u));
+  EXPECT_TRUE(old.latent.has_joint_matrix);
+  EXPECT_EQ(old.kv_heads(0), (kernels::KvHeads{1, 576, 512}));
+  EXPECT_EQ(old.latent.query_dim, 192);
+  EXPECT_EQ(old.latent.value_dim, 96);
+}
+
+TEST(ModelConfig, LatentAttentionsScoresGrowByWhatYarnStretches) {
+  const auto stretched = [] {
+    return valid_of("deepseek2")
+        .set("deepseek2.rope.scaling.type", "yarn")
+        .set("deepseek2.rope.scaling.factor", 40.0f)
+        .set("deepseek2.rope.scaling.original_context_length", 4096u);
+  };
+  const ModelConfig plain = config_of(stretched());
+  EXPECT_EQ(plain.score_scale, 1.0 / 16.0);
+  EXPECT_FALSE(plain.rope.yarn_attention_factor) << "queries and keys grow instead";
+  const ModelConfig config = config_of(stretched().set("deepseek2.rope.scaling.yarn_log_multiplier", 0.1f));
+  const double factor = 1.0 + 0.1 * std::log(40.0);
+  EXPECT_NEAR(config.score_scale, factor * factor / 16.0, 1e-8);
+  EXPECT_EQ(config.rope.yarn_attention_factor, 1.0);
+  EXPECT_EQ(
+      config_of(valid_of("deepseek2").set("deepseek2.rope.scaling.yarn_log_multiplier", 0.1f)).score_scale,
+      1.0 / 16.0)
+      << "nothing is stretched";
+  EXPECT_EQ(
+      config_of(valid_of("mistral4").set("mistral4.attention.temperature_scale", 0.1f)).query_scale_factor,
+      static_cast<double>(0.1f));
+}
+
+TEST(ModelConfig, RoutersOfTheFirstGlmFlashFilesAreSigmoids) {
+  const auto scoring_of = [](std::uint32_t num_layers, std::size_t num_tokens, const KeySet& keys) {
+    KeySet changed = keys;
+    changed.set("deepseek2.block_count", num_layers).set("deepseek2.expert_count", 8u);
+    changed.set("deepseek2.expert_used_count", 2u).set("deepseek2.expert_feed_forward_length", 96u);
+    changed.set_list("tokenizer.ggml.tokens", std::vector<std::int32_t>(num_tokens));
+    return config_of(changed).experts.scoring;
+  };
+  using kernels::RouterScoring;
+  const KeySet silent = valid_of("deepseek2");
+  EXPECT_EQ(scoring_of(47, 154'880, silent), RouterScoring::kSigmoid);
+  EXPECT_EQ(scoring_of(48, 154'880, silent), RouterScoring::kSigmoid);
+  EXPECT_EQ(scoring_of(46, 154'880, silent), RouterScoring::kSoftmax);
+  EXPECT_EQ(scoring_of(47, 154'881, silent), RouterScoring::kSoftmax);
+  KeySet said = silent;
+  said.set("deepseek2.expert_gating_func", 1u);
+  EXPECT_EQ(scoring_of(47, 154'880, said), RouterScoring::kSoftmax);
+  said.set("deepseek2.expert_gating_func", 2u);
+  EXPECT_EQ(scoring_of(10, 154'881, said), RouterScoring::kSigmoid);
+}
+
+TEST(ModelConfig, LatentAttentionThatCannotBeIsRefused) {
+  const auto damaged = [](const std::string& suffix, auto value, const std::string& sentence) {
+    expect_error(valid_of("deepseek2").set("deepseek2." + suffix, value), ErrorCode::kDamagedFile,
+                 "deepseek2." + suffix, sentence);
+  };
+  const auto missing = [](const std::string& suffix) {
+    expect_error(valid_of("deepseek2").remove("deepseek2." + suffix), ErrorCode::kDamagedFile,
+                 "deepseek2." + suffix, "is missing");
+  };
+  for (const char* suffix : {"attention.kv_lora_rank", "attention.key_length_mla",
+                             "attention.value_length_mla", "rope.dimension_count"})
+    missing(suffix);
+  damaged("attention.kv_lora_rank", 0u, "is 0; 1 to 4032 is allowed");
+  damaged("attention.kv_lora_rank", 4033u, "is 4033; 1 to 4032 is allowed");
+  damaged("attention.q_lora_rank", 65'537u, "is 65537; 0 to 65536 is allowed");
+  damaged("attention.key_length_mla", 64u, "is 64; 65 to 4096 is allowed");
+  damaged("attention.value_length_mla", 4097u, "is 4097; 1 to 4096 is allowed");
+  damaged("attention.key_length", 192u, "is 192, but the ranks make it 576");
+  damaged("attention.value_length", 128u, "is 128, but the ranks make it 512");
+  damaged("rope.dimension_count", 63u, "must be even");
+  damaged("rope.dimension_count", 4096u, "is 4096; 2 to 4095 is allowed");
+  KeySet old = valid_of("deepseek2");
+  old.remove("deepseek2.attention.key_length_mla").remove("deepseek2.attention.value_length_mla");
+  expect_error(old, ErrorCode::kDamagedFile, "deepseek2.attention.key_length", "is missing");
 }
 
 std::string recurrent_layers(const ModelConfig& config) {

@@ -31,6 +31,7 @@ inline std::unique_ptr<kernels::Backend> cpu_backend(kernels::Activation activat
 struct SequenceOptions {
   std::int32_t block_size = 16;
   std::optional<std::int32_t> max_model_len = {};  // of an engine; the model's context length
+  bool predicts = false;                           // the model guesses its next tokens
   // Of llama4, whose files cannot say it: what a chunk holds, and what queries are scaled by
   std::optional<std::int32_t> chunk = {};
 };
@@ -49,6 +50,10 @@ class OneSequence {
     if (options.chunk) config_.sliding_window = config_.query_scale_length = *options.chunk;
     auto tensors = find_model_tensors(*file_, config_);
     if (!tensors) throw std::runtime_error(tensors.error().message);
+    if (options.predicts) {
+      if (auto added = add_next_token_layer(*file_, config_, *tensors); !added)
+        throw std::runtime_error(added.error().message);
+    }
     if (options.max_model_len) limit_context(*tensors, config_, *options.max_model_len);
     auto weights = prepare_weights(*std::move(tensors), WeightType::kAuto, *backend_, {});
     if (!weights) throw std::runtime_error(weights.error().message);
@@ -79,44 +84,95 @@ class OneSequence {
     return logits;
   }
 
+  // Logits of what comes two tokens behind each but the last, computed `chunk` rows at a time (0: all at
+  // once); then behind each of `guesses`, which follow the list.
+  std::vector<float> predictions_of(const std::vector<std::int32_t>& token_ids,
+                                    const std::vector<std::int32_t>& guesses, std::int32_t chunk = 0) {
+    const auto num_pairs = static_cast<std::int32_t>(token_ids.size()) - 1;
+    std::vector<float> logits;
+    if (states_) backend_->clear_states(*states_, std::span(&kState, 1));
+    std::int32_t last_row = 0;
+    const auto add_logits = [&](const Rows& rows) {
+      const std::vector<float> more =
+          fetch_logits(rows.rows, [&](auto... arguments) { transformer_->predicted_logits(arguments...); });
+      logits.insert(logits.end(), more.begin(), more.end());
+      last_row = rows.rows.back();
+    };
+    for (std::int32_t first = 0; first < num_pairs;) {
+      const std::int32_t count = chunk == 0 ? num_pairs : std::min(chunk, num_pairs - first);
+      const auto begin = static_cast<std::size_t>(first), size = static_cast<std::size_t>(count);
+      const Rows rows = rows_at(first, count);
+      forward(rows, std::span(token_ids).subspan(begin, size));
+      transformer_->predict(batch_of(rows), rows.rows, std::span(token_ids).subspan(begin + 1, size), *kv_);
+      add_logits(rows);
+      first += count;
+    }
+    for (std::size_t i = 0; i < guesses.size(); ++i) {
+      const Rows row = rows_at(num_pairs + static_cast<std::int32_t>(i), 1);
+      transformer_->predict_further(batch_of(row), std::span(&last_row, 1), std::span(guesses).subspan(i, 1),
+                                    *kv_);
+      add_logits(row);
+    }
+    return logits;
+  }
+
   std::size_t vocabulary_size() const { return static_cast<std::size_t>(config_.vocabulary_size); }
 
  private:
   static constexpr std::int32_t kState = 2;
 
-  std::vector<float> logits_of_step(std::span<const std::int32_t> token_ids, std::int32_t first) {
-    const auto num_tokens = static_cast<std::int32_t>(token_ids.size());
-    std::vector<std::int32_t> positions, rows, slots, query_start = {0, num_tokens},
-                                                      context_lens = {first + num_tokens};
-    for (std::int32_t row = 0; row < num_tokens; ++row) {
+  // Of one step: consecutive tokens.
+  struct Rows {
+    std::vector<std::int32_t> positions, rows, slots, query_start, context_lens;
+  };
+  Rows rows_at(std::int32_t first, std::int32_t count) const {
+    Rows rows{
+        .positions = {}, .rows = {}, .slots = {}, .query_start = {0, count}, .context_lens = {first + count}};
+    for (std::int32_t row = 0; row < count; ++row) {
       const std::int32_t position = first + row;
-      rows.push_back(row);
-      positions.push_back(position);
-      slots.push_back(block_table_[static_cast<std::size_t>(position / block_size_)] * block_size_ +
-                      position % block_size_);
+      rows.rows.push_back(row);
+      rows.positions.push_back(position);
+      rows.slots.push_back(block_table_[static_cast<std::size_t>(position / block_size_)] * block_size_ +
+                           position % block_size_);
     }
+    return rows;
+  }
+  kernels::PagedBatch batch_of(const Rows& rows) const {
     kernels::PagedBatch batch;
-    batch.num_tokens = num_tokens;
+    batch.num_tokens = static_cast<std::int32_t>(rows.rows.size());
     batch.num_sequences = 1;
-    batch.positions = positions;
-    batch.slot_mapping = slots;
-    batch.query_start = query_start;
-    batch.context_lens = context_lens;
+    batch.positions = rows.positions;
+    batch.slot_mapping = rows.slots;
+    batch.query_start = rows.query_start;
+    batch.context_lens = rows.context_lens;
     batch.block_tables = block_table_;
     batch.max_blocks = static_cast<std::int32_t>(block_table_.size());
     if (states_) batch.states = std::span(&kState, 1);
-    transformer_->forward(batch, token_ids, {.kv = kv_.get(), .states = states_.get()});
-    std::vector<float> logits(token_ids.size() * static_cast<std::size_t>(config_.vocabulary_size));
-    std::vector<float> sums(token_ids.size());
-    std::vector<float> maxima(token_ids.size() *
+    return batch;
+  }
+  void forward(const Rows& rows, std::span<const std::int32_t> token_ids) {
+    transformer_->forward(batch_of(rows), token_ids, {.kv = kv_.get(), .states = states_.get()});
+  }
+  // fetch(rows, out, summary)
+  template <class Fetch>
+  std::vector<float> fetch_logits(std::span<const std::int32_t> rows, const Fetch& fetch) const {
+    std::vector<float> logits(rows.size() * static_cast<std::size_t>(config_.vocabulary_size));
+    std::vector<float> sums(rows.size());
+    std::vector<float> maxima(rows.size() *
                               static_cast<std::size_t>(kernels::num_logits_pieces(config_.vocabulary_size)));
-    transformer_->logits(rows,
-                         {.data = logits.data(),
-                          .rows = num_tokens,
-                          .columns = config_.vocabulary_size,
-                          .stride = config_.vocabulary_size},
-                         {.log_sum_exp = sums, .piece_maxima = maxima});
+    fetch(rows,
+          kernels::MatrixView{.data = logits.data(),
+                              .rows = static_cast<std::int64_t>(rows.size()),
+                              .columns = config_.vocabulary_size,
+                              .stride = config_.vocabulary_size},
+          kernels::LogitsSummary{.log_sum_exp = sums, .piece_maxima = maxima});
     return logits;
+  }
+
+  std::vector<float> logits_of_step(std::span<const std::int32_t> token_ids, std::int32_t first) {
+    const Rows rows = rows_at(first, static_cast<std::int32_t>(token_ids.size()));
+    forward(rows, token_ids);
+    return fetch_logits(rows.rows, [&](auto... arguments) { transformer_->logits(arguments...); });
   }
 
   std::int32_t block_size_;

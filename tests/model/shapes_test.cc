@@ -116,6 +116,13 @@ TEST(Shapes, ParametersAreThoseOfTheArchitecture) {
   EXPECT_EQ(num_checked, llamas.size() + 4 + 9);
 }
 
+TEST(Shapes, LatentLayersKeepOneVectorOfATokenAndNoValues) {
+  const KvShape glm_flash({{47, 1, 576, 512}});
+  EXPECT_EQ(kv_bytes_per_token(glm_flash, 2), 47u * 576 * 2);
+  const KvShape mixed({{2, 1, 24, 16}, {3, 2, 8}});
+  EXPECT_EQ(kv_bytes_per_token(mixed, 2), 2u * 24 * 2 + 2 * 3 * 2 * 8 * 2);
+}
+
 TEST(Shapes, SizesThatDoNotFit64BitsAreNone) {
   const KvShape shape{1024, 1024, 4096};
   EXPECT_TRUE(kv_bytes(shape, 8, 1 << 20, 1).has_value());

@@ -35,6 +35,10 @@ inline RunnerParts make_parts(const std::filesystem::path& path, const EngineOpt
   model::GgufFile file = take(model::GgufFile::open(path));
   model::ModelConfig config = take(model::read_model_config(file.header()));
   model::ModelTensors tensors = take(model::find_model_tensors(file, config));
+  if (options.speculative == Speculation::kMtp) {
+    if (auto added = model::add_next_token_layer(file, config, tensors); !added)
+      throw std::runtime_error(added.error().message);
+  }
   const RunnerPlan plan = take(plan_runner(config, tensors, options, available_memory_bytes()));
   auto backend = make_backend(choice, plan.activation, options.threads);
   return {.file = std::move(file),

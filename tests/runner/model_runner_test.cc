@@ -11,6 +11,7 @@
 #include "tests/runner/direct_steps.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/model_files.h"
+#include "tests/support/tiny_models.h"
 
 namespace octavo::runner {
 namespace {
@@ -528,6 +529,29 @@ TEST_F(ModelRunnerTest, WorksInTheMemoryThatWasPlanned) {
     ASSERT_TRUE(runner->execute(step, output));
     EXPECT_EQ(output.prompt_logprobs.size(), 299u);
     EXPECT_EQ(runner->working_bytes(), planned) << "nothing grew in a step";
+  }
+}
+
+// Room for what drafts bring to states, and the layer that guesses next tokens.
+TEST_F(ModelRunnerTest, WorksInTheMemoryThatWasPlannedForGuessing) {
+  for (const char* const name : {"qwen35_odd_sizes", "qwen35moe", "granitehybrid", "lfm2"}) {
+    test::make_tiny_model(test::tiny_model(name)).write(path());
+    std::int64_t planned_without = 0;
+    for (const auto speculative : {Speculation::kOff, Speculation::kNgram, Speculation::kMtp}) {
+      const bool predicts = std::string(name).starts_with("qwen35");
+      if (speculative == Speculation::kMtp && !predicts) continue;
+      RunnerParts parts = make_parts(
+          path(),
+          {.threads = 2, .num_kv_blocks = 16, .max_num_batched_tokens = 50, .speculative = speculative},
+          BackendChoice::kCpu);
+      const std::int64_t planned = parts.plan.working_bytes;
+      const kernels::StateLayout layout = parts.plan.state_layout;
+      EXPECT_EQ(layout.num_draft_rows, speculative == Speculation::kOff ? 0 : 7);
+      EXPECT_GE(planned, planned_without + layout.draft_bytes()) << name;
+      planned_without = planned;
+      const auto runner = *ModelRunner::load(std::move(parts));
+      EXPECT_EQ(runner->working_bytes(), planned) << name;
+    }
   }
 }
 

@@ -268,6 +268,131 @@ TEST_P(DictatedBesideAGroup, DraftsLeaveWhatItNeedsToFork) {
 
 INSTANTIATE_TEST_SUITE_P(Pools, DictatedBesideAGroup, testing::Values(11, 12));
 
+// A model with states: each belongs to all computed tokens and to no fewer.
+class DictatedWithStates : public Dictated {
+ protected:
+  static SchedulerOptions options() {
+    SchedulerOptions options = speculating(1200, 4);
+    options.num_states = 3;
+    options.bytes_per_state = 1000;
+    return options;
+  }
+  DictatedWithStates() : Dictated(options()) {}
+
+  std::int32_t num_found(Tokens prompt) {
+    add(std::move(prompt));
+    return scheduler_.schedule().admissions.front().num_cached_tokens;
+  }
+};
+
+// 20 tokens, of which the last two stand earlier, before 3, 4 and 5.
+const Tokens kLongPrompt = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 1, 2};
+
+TEST_F(DictatedWithStates, ADraftMovesNoState) {
+  const SequenceId id = add(kLongPrompt);
+  step(id, {3});
+  const SchedulerOutput step = scheduler_.schedule();
+  ASSERT_EQ(step.num_draft_tokens, 2);
+  EXPECT_NE(step.sequences.front().state, block::kNoBlock);
+  EXPECT_TRUE(step.state_moves.empty());
+  commit(step, id, {4, 9});
+  EXPECT_EQ(scheduler_.figures().used_states, 1);
+}
+
+TEST_F(DictatedWithStates, WhatIsGoneOnFromEndsWithTheLastTokenThatCounts) {
+  const SequenceId id = add(kLongPrompt);
+  step(id, {3});
+  step(id, {4, 9});  // 5 was guessed, 9 drawn
+  scheduler_.finish(id);
+  Tokens next = kLongPrompt;
+  next.insert(next.end(), {3, 4, 9, 50, 51});
+  EXPECT_EQ(num_found(next), 22) << "the prompt, 3 and 4: 9 was never computed";
+}
+
+TEST_F(DictatedWithStates, OfATurnThatEndsWithinItsDraftOnlyWhatCountsIsFound) {
+  const SequenceId id = add(kLongPrompt);
+  step(id, {3});
+  step(id, {4});  // the end, though more was guessed right
+  scheduler_.finish(id);
+  Tokens next = kLongPrompt;
+  next.insert(next.end(), {3, 4, 5, 6});
+  EXPECT_EQ(num_found(next), 21);
+}
+
+TEST_F(DictatedWithStates, ALongTextHasACheckpointWhereADraftEnds) {
+  Tokens prompt(kTokensBetweenCheckpoints - 2, 0);
+  for (std::size_t i = 0; i < prompt.size(); ++i) prompt[i] = static_cast<TokenId>(1000 + i);
+  std::copy(kPrompt.begin(), kPrompt.end(), prompt.end() - std::ssize(kPrompt));
+  const SequenceId id = add(std::move(prompt), 1000);
+  for (int chunk = 0; chunk < 3; ++chunk) step(id, {});
+  step(id, {3});
+  EXPECT_EQ(scheduler_.totals().states.num_taken, 0);
+  ASSERT_EQ(step(id, {4, 5, 6}).num_draft_tokens, 2);
+  EXPECT_EQ(scheduler_.totals().states.num_taken, 1) << "one token more than without the draft";
+}
+
+// Guesses of the model itself.
+class DictatedByTheModel : public Dictated {
+ protected:
+  static SchedulerOptions options() {
+    SchedulerOptions options = speculating(32, 4);
+    options.speculative = Speculation::kMtp;
+    options.num_speculative_tokens = 3;
+    return options;
+  }
+  DictatedByTheModel() : Dictated(options()) {}
+
+  // As commit(), of a step after which the model can guess these.
+  void commit_guessable(const SchedulerOutput& step, SequenceId sequence_id, const Tokens& tokens,
+                        const std::vector<SequenceId>& guessable) {
+    std::vector<CommittedToken> committed;
+    for (const TokenId token : tokens) committed.push_back({sequence_id, token});
+    scheduler_.commit(step, committed, guessable);
+    EXPECT_EQ(scheduler_.broken_invariant(), std::nullopt);
+  }
+};
+
+TEST_F(DictatedByTheModel, ItsGuessesAreWrittenIntoTheStep) {
+  const SequenceId id = add({7, 8, 9});
+  const SchedulerOutput first = scheduler_.schedule();
+  EXPECT_TRUE(first.sequences.front().to_guess.empty());
+  commit_guessable(first, id, {3}, {id});
+  const SchedulerOutput step = scheduler_.schedule();
+  const ScheduledSequence& row = step.sequences.front();
+  ASSERT_EQ(row.to_guess.size(), 2u) << "as many as a new sequence may";
+  EXPECT_EQ(row.num_draft_tokens, 2);
+  row.to_guess[0] = 41;
+  row.to_guess[1] = 42;
+  EXPECT_EQ(Tokens(row.token_ids.begin(), row.token_ids.end()), (Tokens{3, 41, 42}));
+  EXPECT_EQ(Tokens(row.samples[2].output_token_ids.begin(), row.samples[2].output_token_ids.end()),
+            (Tokens{3, 41, 42}))
+      << "what the last row draws follows them";
+  commit_guessable(step, id, {41, 42, 43}, {id});
+  EXPECT_EQ(sequence().num_tokens, 7);
+}
+
+TEST_F(DictatedByTheModel, NothingIsGuessedThatItHasNotJustSeen) {
+  const SequenceId id = add(kPrompt);
+  commit_guessable(scheduler_.schedule(), id, {3}, {});
+  commit_guessable(scheduler_.schedule(), id, {4}, {id});
+  const SchedulerOutput step = scheduler_.schedule();
+  EXPECT_GT(step.num_draft_tokens, 0);
+  commit_guessable(step, id, {0, 0}, {SequenceId{77}});
+  EXPECT_EQ(scheduler_.schedule().num_draft_tokens, 0) << "what it could guess was of a step before";
+}
+
+TEST_F(DictatedByTheModel, NoMoreIsGuessedThanWasAskedFor) {
+  const SequenceId id = add({7, 8, 9});
+  std::int32_t most = 0;
+  commit_guessable(scheduler_.schedule(), id, {3}, {id});
+  for (int i = 0; i < 10; ++i) {
+    const SchedulerOutput step = scheduler_.schedule();
+    most = std::max(most, step.num_draft_tokens);
+    commit_guessable(step, id, Tokens(static_cast<std::size_t>(step.num_draft_tokens + 1), 0), {id});
+  }
+  EXPECT_EQ(most, 3) << "of seven that would be cheap when all come true";
+}
+
 TEST(Speculation, GivesTheSameTokensInFewerSteps) {
   const SimulatedRequest request = repeating(1, 120);
   std::map<Speculation, int> num_steps;

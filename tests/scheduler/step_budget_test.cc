@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <utility>
 
 #include "tests/scheduler/requests.h"
 
@@ -90,6 +91,28 @@ TEST(StepBudget, WithoutATargetItIsACount) {
   EXPECT_EQ(budget.take_chunk(0, 2000), 508);
 }
 
+TEST(StepBudget, ADraftBesideAPromptEndsByTheTarget) {
+  const StepCosts costs = ten_us_a_row();
+  StepBudget alone(512, kTarget, costs), beside(512, kTarget, costs), late(512, kTarget, costs);
+  for (StepBudget* budget : {&alone, &beside, &late}) budget->take_decode(7);
+  EXPECT_EQ(alone.most_draft_rows(8), 511) << "an output by itself holds nobody up";
+  beside.take_chunk(0, 92);
+  EXPECT_EQ(beside.most_draft_rows(8), 7);
+  beside.take_draft(8, 7);
+  EXPECT_EQ(beside.most_draft_rows(15), 0);
+  late.take_chunk(0, 2000);
+  EXPECT_EQ(late.num_taken(), 100);
+  EXPECT_EQ(late.most_draft_rows(8), 0);
+}
+
+TEST(StepBudget, BeforeAnythingWasMeasuredThereIsNoDraftBesideAPrompt) {
+  const StepCosts costs;
+  StepBudget budget(512, kTarget, costs);
+  budget.take_decode(7);
+  budget.take_chunk(0, 2);
+  EXPECT_EQ(budget.most_draft_rows(8), 0);
+}
+
 // ---- in a step
 
 constexpr RequestId kFirst{1}, kSecond{2}, kThird{3};
@@ -138,6 +161,24 @@ TEST(SharedStep, ALaterPromptWaitsForRows) {
   const SchedulerOutput plan = harness.step();
   EXPECT_EQ(num_rows_of(plan, kSecond), 51);
   EXPECT_EQ(num_rows_of(plan, kThird), 48);
+}
+
+// A step of 5 rows has room for 3 guesses by their own rule, and none by the target.
+TEST(SharedStep, AnOutputGuessesAgainWhenThePromptIsComputed) {
+  SchedulerOptions options = with_target(50);
+  options.speculative = Speculation::kNgram;
+  Harness harness(options);
+  harness.scheduler.set_costs(ten_us());
+  SimulatedRequest repeating = request_of(1, 20, 400);
+  repeating.period = 4;
+  harness.submit(repeating);
+  for (int step = 0; step < 30; ++step) harness.step();
+  ASSERT_GT(std::exchange(harness.num_draft_tokens, 0), 0);
+  harness.submit(request_of(2, 100, 1));
+  for (int step = 0; step < 25; ++step) EXPECT_EQ(num_rows_of(harness.step(), kSecond), 4);
+  EXPECT_EQ(harness.num_draft_tokens, 0);
+  for (int step = 0; step < 30; ++step) harness.step();
+  EXPECT_GT(harness.num_draft_tokens, 0);
 }
 
 // Measurements tell prompts and decodes apart: nobody shares.

@@ -85,6 +85,9 @@ class ScriptDrawer {
   void draw_speculation() {
     script_.options.speculative = static_cast<Speculation>(random_.chance(0.5));
     script_.model.surprise_period = random_.chance(0.7) ? random_.between_powers(1, 6) : 1;
+    if (script_.options.speculative == Speculation::kOff) return;
+    if (random_.chance(0.4)) script_.options.speculative = Speculation::kMtp;
+    if (random_.chance(0.3)) script_.options.num_speculative_tokens = random_.between(1, 7);
   }
 
   void draw_policies() {

@@ -33,32 +33,40 @@ void GapRules::check(const StepView& step, const std::optional<SimulatedRunner::
   if (timing) add(step, *timing);
   for (const EngineEvent& event : step.events) {  // whoever was cancelled had no part in the step
     const auto* finished = std::get_if<OutputFinished>(&event);
-    if (finished && finished->finish_reason == FinishReason::kAbort) gaps_.erase(finished->request_id);
-    const auto* preempted = std::get_if<RequestPreempted>(&event);
-    if (preempted && preempted->first_output_index > 0) paused_.insert(preempted->request_id);
+    if (finished && finished->finish_reason == FinishReason::kAbort) forget(finished->request_id, 0);
   }
   for (const EngineEvent& event : step.events) {
     const RequestId request_id = request_id_of(event);
-    const bool is_token =
-        std::holds_alternative<TokensGenerated>(event) || std::holds_alternative<BeamsAdvanced>(event);
-    if (is_token) end_gap(request_id);
-    const bool is_end = std::holds_alternative<RequestPreempted>(event) ||
-                        std::holds_alternative<RequestFinished>(event) ||
-                        std::holds_alternative<RequestFailed>(event);
-    if (is_end) gaps_.erase(request_id);
+    if (const auto* tokens = std::get_if<TokensGenerated>(&event)) {
+      end_gap({request_id, tokens->output_index});
+    } else if (std::holds_alternative<BeamsAdvanced>(event)) {
+      end_gap({request_id, 0});
+    } else if (const auto* preempted = std::get_if<RequestPreempted>(&event)) {
+      forget(request_id, preempted->first_output_index);
+    } else if (const auto* finished = std::get_if<OutputFinished>(&event)) {
+      gaps_.erase({request_id, finished->output_index});
+    } else if (std::holds_alternative<RequestFinished>(event) ||
+               std::holds_alternative<RequestFailed>(event)) {
+      forget(request_id, 0);
+    }
   }
 }
 
-// About the target or, where that takes longer, what outputs take and the fewest rows of prompts.
+// About the target or, where that takes longer, what outputs take and the fewest rows of prompts. Without
+// prompts a step takes what it takes, with drafts.
 void GapRules::add(const StepView& step, const SimulatedRunner::Timing& timing) {
   const bool is_shared = timing.us_of_costliest_row > 0.0, is_known = knows(timing.us_of_costliest_row);
   // (Prompts of models with recurrent layers stop where a checkpoint is wanted, and where a sibling takes
   // over.)
   if (is_known && !memory_ends_exactly(script_.options)) check_is_filled(step, timing);
+  // Outputs of a group that is larger than a step take turns.
+  if (!is_shared && timing.num_rows >= script_.options.max_num_batched_tokens) return;
   const double slowest = 1.0 + 0.01 * pace_.noise_percent;
-  const double fewest_us = timing.us_of_decodes + scheduler::kFewestPromptRows * timing.us_of_costliest_row;
+  const double beside_us =
+      is_shared ? scheduler::kFewestPromptRows * timing.us_of_costliest_row : timing.us_of_drafts;
+  const double fewest_us = timing.us_of_decodes + beside_us;
   const double most_us = std::max(kLongest * script_.options.target_step_us, slowest * fewest_us);
-  for (auto& [request_id, gap] : gaps_) {
+  for (auto& [output, gap] : gaps_) {
     gap.us += timing.us;
     gap.most_us = std::max(gap.most_us, most_us);
     gap.is_judged |= is_shared && is_known;
@@ -92,16 +100,23 @@ void GapRules::check_is_filled(const StepView& step, const SimulatedRunner::Timi
   }
 }
 
-void GapRules::end_gap(RequestId request_id) {
-  if (paused_.contains(request_id)) return;
-  const auto [found, is_first] = gaps_.try_emplace(request_id);
+void GapRules::end_gap(const Output& output) {
+  const auto [found, is_first] = gaps_.try_emplace(output);
   const Gap gap = std::exchange(found->second, {});
   if (is_first || !gap.is_judged || gap.is_unknown) return;
   ++num_judged_;
   if (gap.us > gap.most_us)
-    problem_.note(request_id, "its next token came after " + std::to_string(static_cast<int>(gap.us)) +
-                                  " us, beside others; at most " +
-                                  std::to_string(static_cast<int>(gap.most_us)));
+    problem_.note(output.first, "the next token of output " + std::to_string(output.second) + " came after " +
+                                    std::to_string(static_cast<int>(gap.us)) +
+                                    " us, beside others; at most " +
+                                    std::to_string(static_cast<int>(gap.most_us)));
+}
+
+// This output and those behind it.
+void GapRules::forget(RequestId request_id, std::int32_t first_output_index) {
+  const auto is_of_request = [&](const auto& entry) { return entry.first.first == request_id; };
+  const auto first = gaps_.lower_bound({request_id, first_output_index});
+  gaps_.erase(first, std::find_if_not(first, gaps_.end(), is_of_request));
 }
 
 }  // namespace octavo::simulation

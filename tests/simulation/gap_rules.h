@@ -1,13 +1,13 @@
-// How long whoever generates waits for the next token while others compute prompts, and whether prompts get
-// as much as that leaves: by the simulated device's own account of its time, without swaps. Tokens show
-// nothing of it.
+// How long an output that is extended waits for its next token while others compute prompts, and whether
+// prompts get as much as that leaves: by the simulated device's own account of its time, without swaps.
+// Tokens show nothing of it.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
-#include <set>
+#include <utility>
 
 #include "engine/base/ids.h"
 #include "tests/simulation/memory_rules.h"
@@ -37,14 +37,17 @@ class GapRules {
   void check_is_filled(const StepView& step, const SimulatedRunner::Timing& timing);
   void add(const StepView& step, const SimulatedRunner::Timing& timing);
   bool knows(double us_of_costliest_row) const;
-  void end_gap(RequestId request_id);
+  using Output = std::pair<RequestId, std::int32_t>;  // and its index; the beams of a search are one
+  void end_gap(const Output& output);
+  void forget(RequestId request_id, std::int32_t first_output_index);
 
   const Script& script_;
   Problem& problem_;
   const bool has_target_;
   const Pace pace_;
-  std::map<RequestId, Gap> gaps_;  // since the last token of each that generates and was not preempted since
-  std::set<RequestId> paused_;     // some outputs once were: the others end, and they compute what they lost
+  // Since the last token of each that was not preempted since: who was computes what it lost, and may be
+  // alone with that.
+  std::map<Output, Gap> gaps_;
   std::deque<double> costliest_rows_us_;  // of the last steps with prompts, each
   std::int64_t num_judged_ = 0;
 };

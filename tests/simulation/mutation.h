@@ -59,6 +59,10 @@ class MutatedRunner final : public runner::Runner {
  public:
   MutatedRunner(runner::Runner& inner, Mutation mutation) : inner_(inner), mutation_(mutation) {}
   Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override;
+  std::vector<SequenceId> settle(const scheduler::SchedulerOutput& step,
+                                 std::span<const scheduler::CommittedToken> tokens) override {
+    return inner_.settle(step, tokens);
+  }
 
  private:
   void mutate_plan(scheduler::SchedulerOutput& plan);

@@ -44,6 +44,7 @@ void visit_fields(scheduler::SchedulerOptions& options, Visitor visit) {
   visit("batching_policy", options.batching_policy);
   visit("reserve_block_per_sequence", options.reserve_block_per_sequence);
   visit("speculative", options.speculative);
+  visit("num_speculative_tokens", options.num_speculative_tokens);
 }
 
 template <class Visitor>
@@ -132,7 +133,7 @@ std::span<const std::string_view> names(BatchingPolicy) {
   return kNames;
 }
 std::span<const std::string_view> names(Speculation) {
-  static constexpr std::string_view kNames[] = {"off", "ngram"};
+  static constexpr std::string_view kNames[] = {"off", "ngram", "mtp"};
   return kNames;
 }
 std::span<const std::string_view> names(RetentionClass) {

@@ -6,6 +6,7 @@
 
 #include "engine/base/hash.h"
 #include "engine/scheduler/draft_gate.h"
+#include "engine/scheduler/prompt_lookup.h"
 #include "tests/simulation/toy_tokenizer.h"
 
 namespace octavo::simulation {
@@ -89,10 +90,12 @@ SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
 }
 
 Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) {
+  if (std::exchange(awaits_settling_, false)) note("the step before was not settled");
   check_budgets(step);
   check_moves(step);
   check_states(step);
   check_windows(step);
+  for (const auto& scheduled : step.sequences) guess(scheduled);
   for (const auto& scheduled : step.sequences) check_rows(scheduled);
   if (problem_) return Error{ErrorCode::kInternal, *problem_};
   last_step_moved_memory_ = step.moves_memory();
@@ -106,7 +109,38 @@ Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, ru
     report_prompt_logprobs(scheduled, output);
     draw(scheduled, output);
   }
+  awaits_settling_ = step.num_draft_tokens > 0 || options_.speculative == Speculation::kMtp;
   return {};
+}
+
+// A guess that counts brings its token to the state.
+std::vector<SequenceId> SimulatedRunner::settle(const scheduler::SchedulerOutput& step,
+                                                std::span<const scheduler::CommittedToken> tokens) {
+  if (!std::exchange(awaits_settling_, false)) note("a step is settled that need not be, or twice");
+  guessable_.clear();
+  for (const auto& scheduled : step.sequences) {
+    const auto num_drawn =
+        std::ranges::count(tokens, scheduled.sequence_id, &scheduler::CommittedToken::sequence_id);
+    if (num_drawn == 0) continue;
+    if (options_.speculative == Speculation::kMtp) guessable_.push_back(scheduled.sequence_id);
+    if (scheduled.num_draft_tokens == 0 || states_.empty()) continue;
+    std::uint64_t& state = states_[static_cast<std::size_t>(scheduled.state.value)];
+    for (const TokenId token : scheduled.draft().first(static_cast<std::size_t>(num_drawn - 1)))
+      state = ToyModel::extend(state, token);
+  }
+  return guessable_;
+}
+
+// As a model might that has seen texts like this one; else any token.
+void SimulatedRunner::guess(const scheduler::ScheduledSequence& scheduled) {
+  const std::span<TokenId> places = scheduled.to_guess;
+  if (places.empty()) return;
+  if (std::ranges::find(guessable_, scheduled.sequence_id) == guessable_.end())
+    return note(name_of(scheduled) + " is to be guessed, and was not in the step before");
+  std::ranges::fill(places, TokenId{1});
+  const auto guesses =
+      scheduler::guess_next(scheduled.known_token_ids, static_cast<std::int32_t>(places.size()));
+  std::ranges::copy(guesses, places.begin());
 }
 
 // ---- a plan must make sense
@@ -262,6 +296,8 @@ void SimulatedRunner::check_draft(const scheduler::ScheduledSequence& scheduled)
   const std::int32_t num_drafted = scheduled.num_draft_tokens;
   const ScriptedRequest& asked = *requests_.at(scheduled.request_id).asked;
   if (options_.speculative == Speculation::kOff) note(name_of(scheduled) + " drafts, which nobody asked for");
+  if (num_drafted > options_.num_speculative_tokens)
+    note(name_of(scheduled) + " drafts more than was asked for");
   if (asked.is_beam_search()) note(name_of(scheduled) + " drafts for a beam");
   if (scheduled.start_position != num_known - 1 || num_known <= num_prompt)
     note(name_of(scheduled) + " drafts behind more than its newest token");
@@ -332,7 +368,8 @@ void SimulatedRunner::take_time(const scheduler::SchedulerOutput& step, runner::
       const double us = pace.us_of_row(position);
       timing.us += us;
       ++timing.num_rows;
-      if (is_decode) timing.us_of_decodes += us;
+      if (is_decode)
+        (position == scheduled.start_position ? timing.us_of_decodes : timing.us_of_drafts) += us;
       if (!is_decode) timing.us_of_costliest_row = std::max(timing.us_of_costliest_row, us);
     }
   }
@@ -454,7 +491,9 @@ void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled) 
     if (!written_.insert(written).second) note(name_of(scheduled) + ": a slot has two writers in one step");
   }
   if (!windows_.empty()) write_window(scheduled);
-  if (!states_.empty()) states_[static_cast<std::size_t>(scheduled.state.value)] = prefix_hash;
+  if (!states_.empty()) {
+    states_[static_cast<std::size_t>(scheduled.state.value)] = *slot(scheduled, known_end(scheduled) - 1);
+  }
   for (position = known_end(scheduled); position < end_position(scheduled); ++position) {
     const BlockId block = scheduled.block_table[static_cast<std::size_t>(position) / block_size_];
     has_draft_[static_cast<std::size_t>(block.value)] = true;

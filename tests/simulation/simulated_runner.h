@@ -51,6 +51,9 @@ class SimulatedRunner final : public runner::Runner {
 
   Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override;
 
+  std::vector<SequenceId> settle(const scheduler::SchedulerOutput& step,
+                                 std::span<const scheduler::CommittedToken> tokens) override;
+
   // The next step fails.
   void fail_next(FailurePoint point) { next_failure_ = point; }
   // The next step that swaps fails.
@@ -88,8 +91,9 @@ class SimulatedRunner final : public runner::Runner {
   struct Timing {
     double us = 0.0;
     std::int32_t num_rows = 0;
-    // Of these, without chance: rows that extend an output, and the costliest row of a prompt (0: none).
-    double us_of_decodes = 0.0, us_of_costliest_row = 0.0;
+    // Of these, without chance: rows that extend an output, those of their drafts, and the costliest row of a
+    // prompt (0: none).
+    double us_of_decodes = 0.0, us_of_drafts = 0.0, us_of_costliest_row = 0.0;
   };
   std::optional<Timing> take_timing() { return std::exchange(timing_, std::nullopt); }
 
@@ -137,6 +141,7 @@ class SimulatedRunner final : public runner::Runner {
   void check_rows(const scheduler::ScheduledSequence& scheduled);
   void check_targets(const scheduler::ScheduledSequence& scheduled);
   void check_draft(const scheduler::ScheduledSequence& scheduled);
+  void guess(const scheduler::ScheduledSequence& scheduled);
   void follow_seat(Truth& truth, const scheduler::ScheduledSequence& scheduled);
   std::span<const std::uint64_t> slots_of(Truth& truth, const scheduler::ScheduledSequence& scheduled,
                                           std::size_t num_tokens);
@@ -185,6 +190,8 @@ class SimulatedRunner final : public runner::Runner {
   std::optional<Timing> timing_;
   std::int64_t num_failed_steps_ = 0, num_failed_swaps_ = 0;
   bool last_step_moved_memory_ = false;
+  bool awaits_settling_ = false;       // the step that ran
+  std::vector<SequenceId> guessable_;  // of that step
   bool is_lost_ = false;
   std::optional<std::string> problem_;
 };

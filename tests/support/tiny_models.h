@@ -118,8 +118,11 @@ inline bool has_experts(const nlohmann::json& model) { return model["keys"].cont
 inline bool has_states(const nlohmann::json& model) {
   return model["keys"].contains("ssm.state_size") || model["keys"].contains("shortconv.l_cache");
 }
+inline bool has_latent_attention(const nlohmann::json& model) {
+  return model["keys"].contains("attention.kv_lora_rank");
+}
 // Models that CUDA refuses: experts, recurrent layers, layers that differ in more than their window, queries
-// scaled by position, gates and norms at other places.
+// scaled by position, latent attention, gates and norms at other places.
 inline bool is_for_processors(const nlohmann::json& model) {
   const std::string architecture = model["architecture"];
   for (const std::string_view other : {"exaone4", "gemma4", "hunyuan-dense", "muse-glimmer", "olmo2"})
@@ -128,7 +131,8 @@ inline bool is_for_processors(const nlohmann::json& model) {
     const bool has_norms_apart = tensor[0] == "blk.0.attn_q_norm.weight" && tensor[1] != 0;
     if (has_norms_apart) return true;
   }
-  return has_experts(model) || has_states(model) || model["keys"].contains("attention.temperature_scale");
+  return has_experts(model) || has_states(model) || has_latent_attention(model) ||
+         model["keys"].contains("attention.temperature_scale");
 }
 // What files keep as floats, whatever the type of their weights.
 inline bool is_float_in_every_file(std::string_view name) {

@@ -28,10 +28,13 @@ const std::map<std::string, std::string>& operations() {
       {"embed", "embedding"},
       {"embed_layers", "embedding"},
       {"attention_input", "attention_input"},
+      {"latent_attention_input", "latent_attention_input"},
       {"paged_attention", "paged_attention"},
+      {"project_heads", "project_heads"},
       {"project_residual", "project_residual"},
       {"feed_forward_input", "feed_forward_input"},
       {"feed_forward_experts", "feed_forward_experts"},
+      {"join_next_tokens", "join_next_tokens"},
       {"logits", "logits"},
       {"draw_tokens", "draw_tokens"},
       {"softmax_weights", "softmax_weights"},
@@ -43,6 +46,9 @@ const std::map<std::string, std::string>& operations() {
       {"gated_delta_net", "gated_delta_net"},
       {"state_space", "state_space"},
       {"short_convolution", "short_convolution"},
+      {"accept_delta_net", "gated_delta_net"},
+      {"accept_state_space", "state_space"},
+      {"accept_short_convolution", "short_convolution"},
       {"clear_states", "block_copy"},
       {"copy_states", "block_copy"},
       {"swap_states_out", "block_copy"},
@@ -92,8 +98,10 @@ const std::map<std::string, std::set<std::string>>& inherited() {
       {"reference", kOfReference},
       {"cpu", kOfADevice},
       {"cuda",
-       {"embed_layers", "feed_forward_experts", "gate_attention", "gated_delta_net", "state_space",
-        "short_convolution", "clear_states", "copy_states", "swap_states_out", "swap_states_in"}}};
+       {"embed_layers", "latent_attention_input", "project_heads", "feed_forward_experts", "gate_attention",
+        "gated_delta_net", "join_next_tokens", "state_space", "short_convolution", "accept_delta_net",
+        "accept_state_space", "accept_short_convolution", "clear_states", "copy_states", "swap_states_out",
+        "swap_states_in"}}};
   return kNames;
 }
 

@@ -18,9 +18,11 @@ namespace octavo::testing {
 
 class MemoryScene {
  public:
-  // `num_states`: of recurrent layers; 0: the model has none, else at least 32.
+  // `num_states`: of recurrent layers; 0: the model has none, else at least 32. `num_window_blocks`: of
+  // layers with a window, for which so many places suffice for at least four sequences; 0: none has a pool
+  // for it.
   explicit MemoryScene(std::int32_t num_blocks = 240, std::int32_t num_host_blocks = 120,
-                       std::int32_t num_states = 0)
+                       std::int32_t num_states = 0, std::int32_t num_window_blocks = 0)
       : options_{.block_size = 16,
                  .num_blocks = num_blocks,
                  .bytes_per_block = 360 << 10,
@@ -31,6 +33,10 @@ class MemoryScene {
                  .num_states = num_states,
                  .num_host_states = num_states / 4,
                  .bytes_per_state = num_states > 0 ? 19 << 20 : 0,
+                 .window = num_window_blocks > 0 ? 128 : 0,
+                 .num_window_blocks = num_window_blocks,
+                 .num_host_window_blocks = num_window_blocks / 2,
+                 .bytes_per_window_block = num_window_blocks > 0 ? 1'800 << 10 : 0,
                  .preemption_mode = PreemptionPolicy::kSwap},
         core_(options_, dependencies()) {
     clock_.advance_us(1'000'000);
@@ -40,6 +46,7 @@ class MemoryScene {
     metrics::RecordingHeader header;
     header.bytes_per_block = options_.bytes_per_block;
     header.bytes_per_state = options_.bytes_per_state;
+    header.bytes_per_window_block = options_.bytes_per_window_block;
     header.max_model_len = options_.max_model_len;
     header.model = "SmolLM2 135M Instruct";
     metrics::RecordingWriter writer(*metrics::RecordingFile::open(path), std::move(header), core_.recorder(),

@@ -146,14 +146,14 @@ TEST_F(MemoryWorkspace, TourIsWalkedWithTheKeyboard) {
     context->Yield(3);
     IM_CHECK_EQ(memory_workspace().source, ui::MemorySource::kTour);
     std::int32_t chapters_seen = 0, last = -1;
-    for (int i = 0; i < 500 && chapters_seen < 12; ++i) {
+    for (int i = 0; i < 500 && chapters_seen < 13; ++i) {
       if (memory_workspace().tour.chapter != last) ++chapters_seen;
       last = memory_workspace().tour.chapter;
       IM_CHECK(!memory_workspace().tour.sentence.empty());
       context->KeyPress(ImGuiKey_RightArrow);
       context->Yield(1);
     }
-    IM_CHECK_EQ(chapters_seen, 12);
+    IM_CHECK_EQ(chapters_seen, 13);
     context->KeyPress(ImGuiKey_LeftArrow);
     context->Yield(2);
     context->KeyPress(ImGuiKey_1);

@@ -365,7 +365,7 @@ TEST_P(WindowSweep, OfRecordingTourAndPaper) {
     for (int i = 0; i < 12; ++i) apply(act::MoveTour{+1});
   };
   const auto open_trial = [this] {
-    apply(act::ShowChapter{11});
+    apply(act::ShowChapter{12});
     for (int i = 0; i < 5; ++i) apply(act::MoveTour{+1});
   };
   const auto run_paper = [this] {
@@ -432,6 +432,44 @@ TEST_P(WindowSweep, OfStatesAndExperts) {
       {"states", open_recording, applied(act::CloseRecording{})},
       {"a state", choose, applied(act::CloseRecording{})},
       {"tour of states", open_chapter, applied(act::ShowMemoryPage{ui::MemoryPage::kPools})},
+  });
+}
+
+// The same of layers with a window.
+TEST_P(WindowSweep, OfWindowParts) {
+  const std::filesystem::path recording = folder_ / "windows.kvrec";
+  MemoryScene(240, 120, 0, 150).record(recording, 900);
+  open();
+  apply(act::ShowWorkspace{Workspace::kMemory});
+  const auto open_recording = [this, recording] {
+    apply(act::ShowMemoryPage{ui::MemoryPage::kPools});
+    apply(act::OpenRecording{recording.string()});
+    EXPECT_TRUE(
+        loop_until([this] { return state().memory_workspace.source == ui::MemorySource::kRecording; }));
+  };
+  const auto choose = [this, open_recording](WindowPart part) {
+    open_recording();
+    const auto& log = state().memory_workspace.timeline->log;
+    const auto out = std::ranges::find(log, BlockEventKind::kWindowSwapOut, &ui::LogLine::kind);
+    ASSERT_NE(out, log.end());
+    apply(act::SeekMark{out->last_mark + 1});
+    const auto& blocks = state().memory_workspace.snapshot->blocks;
+    const auto found = std::ranges::find_if(blocks, [&](const BlockSnapshot& block) {
+      return block.state != BlockState::kFree && block.window == part;
+    });
+    ASSERT_NE(found, blocks.end());
+    apply(act::ChooseBlock{static_cast<std::int32_t>(found - blocks.begin())});
+  };
+  const auto open_chapter = [this] {
+    apply(act::ShowMemoryPage{ui::MemoryPage::kTour});
+    apply(act::ShowChapter{11});
+    for (int i = 0; i < 12; ++i) apply(act::MoveTour{+1});
+  };
+  sweep({
+      {"window parts", open_recording, applied(act::CloseRecording{})},
+      {"a block in a window", [choose] { choose(WindowPart::kUsed); }, applied(act::CloseRecording{})},
+      {"a block left behind", [choose] { choose(WindowPart::kNone); }, applied(act::CloseRecording{})},
+      {"tour of windows", open_chapter, applied(act::ShowMemoryPage{ui::MemoryPage::kPools})},
   });
 }
 

@@ -10,7 +10,7 @@
 namespace octavo::testing {
 namespace {
 
-constexpr std::int64_t kBytesPerBlock = 4'096, kBytesPerState = 100'000;
+constexpr std::int64_t kBytesPerBlock = 4'096, kBytesPerState = 100'000, kBytesPerWindowBlock = 1'024;
 constexpr std::size_t kNumWords = 12;
 
 const std::vector<TokenId>& words() {
@@ -33,6 +33,10 @@ scheduler::SchedulerOptions options_of(const CoreEngine::Options& options) {
           .num_states = options.num_states,
           .num_host_states = options.num_host_states,
           .bytes_per_state = options.num_states > 0 ? kBytesPerState : 0,
+          .window = options.window,
+          .num_window_blocks = options.num_window_blocks,
+          .num_host_window_blocks = options.num_host_window_blocks,
+          .bytes_per_window_block = options.window > 0 ? kBytesPerWindowBlock : 0,
           .preemption_mode = options.preemption_mode,
           .speculative = options.speculative};
 }
@@ -107,7 +111,7 @@ CoreEngine::CoreEngine(const Options& options, const Clock& clock)
       core_(options_of(options), {.runner = runner_.get(), .clock = &clock, .tokenizer = &tokenizer_}),
       intake_({.tokenizer = &tokenizer_,
                .num_end_tokens = 1,
-               .memory_ends_exactly = options.num_states > 0,
+               .memory_ends_exactly = options.num_states > 0 || options.window > 0,
                .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
                .unix_time_s = [] { return std::int64_t{0}; }}),
       clock_(clock),
@@ -122,6 +126,10 @@ CoreEngine::CoreEngine(const Options& options, const Clock& clock)
   description_.num_states = options.num_states;
   description_.num_host_states = options.num_host_states;
   description_.bytes_per_state = options.num_states > 0 ? kBytesPerState : 0;
+  description_.window = options.window;
+  description_.num_window_blocks = options.num_window_blocks;
+  description_.num_host_window_blocks = options.num_host_window_blocks;
+  description_.bytes_per_window_block = options.window > 0 ? kBytesPerWindowBlock : 0;
   description_.weight_bytes = 1'000'000;
   description_.working_bytes = 50'000;
   description_.max_model_len = options.max_model_len;

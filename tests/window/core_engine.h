@@ -27,6 +27,9 @@ class CoreEngine final : public Engine {
     std::int32_t num_host_blocks = 24;
     std::int32_t num_states = 0;  // of recurrent layers; 0: the model has none, else at least 8
     std::int32_t num_host_states = 0;
+    std::int32_t window = 0;  // of layers that have a pool for it; 0: none has. Not beside states
+    std::int32_t num_window_blocks = 0;
+    std::int32_t num_host_window_blocks = 0;
     std::int32_t block_size = 4;
     std::int32_t max_model_len = 192;
     PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;

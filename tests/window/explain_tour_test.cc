@@ -11,7 +11,7 @@
 namespace octavo::app {
 namespace {
 
-constexpr std::size_t kNumChapters = 11;  // that are ours; in the last one the visitor types
+constexpr std::size_t kNumChapters = 12;  // that are ours; in the last one the visitor types
 
 std::int64_t count(const TourChapter& chapter, BlockEventKind kind) {
   return std::ranges::count(chapter.recorder->read_since(0, 0).block_events, kind, &BlockEvent::kind);
@@ -32,13 +32,14 @@ std::int64_t prefilled(const TourChapter& chapter) {
 }
 
 TEST(ExplainTour, EveryChapterCanBeWalkedStepByStep) {
-  ASSERT_EQ(tour_titles().size(), 12u);
+  ASSERT_EQ(tour_titles().size(), 13u);
   for (std::size_t i = 0; i < kNumChapters; ++i) {
     const TourChapter chapter = play_tour_chapter(i);
     SCOPED_TRACE(chapter.title);
     ASSERT_GE(chapter.stops.size(), 4u);
     const metrics::Trace trace = chapter.recorder->read_since(0, 0);
-    MemoryHistory history(chapter.recorder, {chapter.bytes_per_block, chapter.bytes_per_state});
+    MemoryHistory history(chapter.recorder,
+                          {chapter.bytes_per_block, chapter.bytes_per_state, chapter.bytes_per_window_block});
     history.follow_to(trace.next_event_mark);
     std::uint64_t mark = 0;
     for (const TourStop& stop : chapter.stops) {
@@ -77,7 +78,9 @@ TEST(ExplainTour, BeamsForkAndDie) {
 }
 
 TEST(ExplainTour, SecondRequestFindsTheTaskPrefix) {
-  EXPECT_GE(count(play("A shared task prefix"), BlockEventKind::kHit), 1);
+  const TourChapter chapter = play("A shared task prefix");
+  EXPECT_GE(count(chapter, BlockEventKind::kHit), 1);
+  EXPECT_EQ(count(chapter, BlockEventKind::kCopyPartial), 1) << "the next turn, inside a block";
 }
 
 TEST(ExplainTour, SwappedBlocksComeBackAndRecomputedOnesDoNot) {
@@ -104,6 +107,26 @@ TEST(ExplainTour, ATurnResumesAtACheckpointAndAnotherChatFindsNone) {
   EXPECT_NE(told.find("Turn 1 leaves state 0 as a checkpoint behind word 22."), std::string::npos) << told;
   EXPECT_NE(told.find("Turn 2 finds the checkpoint behind word 22"), std::string::npos) << told;
   EXPECT_NE(told.find("The blocks of Another chat hold 12 words"), std::string::npos) << told;
+}
+
+// What a window has passed goes first; what stands at the end of a system prompt is still there when another
+// chat begins with it. Who parts from a text in its middle finds blocks, and no window.
+TEST(ExplainTour, WindowsPassAndChatsResumeWhereTheirPartsWereKept) {
+  const TourChapter chapter = play("Windows");
+  EXPECT_GE(count(chapter, BlockEventKind::kLeaveWindow), 6);
+  EXPECT_EQ(count(chapter, BlockEventKind::kWindowSkip), 2) << "the next turn, and another chat";
+  EXPECT_EQ(count(chapter, BlockEventKind::kWindowMiss), 1);
+  std::string told;
+  for (const TourStop& stop : chapter.stops) told += stop.sentence + "\n";
+  for (const char* sentence :
+       {"The window of Turn 1 has passed block 0.",
+        "Turn 2 resumes there. It never needs those of its first 3 blocks.",
+        "Another chat resumes there. It never needs those of its first block.",
+        "No place in the window pool is free: the part of block 0, which nobody reads, gives up its own.",
+        "4 more words of Else stand in a block, but their window part is gone: they are recomputed."})
+    EXPECT_NE(told.find(sentence), std::string::npos) << sentence << "\n" << told;
+  for (const KvSnapshot& snapshot : chapter.snapshots)
+    EXPECT_LE(snapshot.figures.used_window_blocks, 5) << "a window, a step and what it ends in";
 }
 
 }  // namespace

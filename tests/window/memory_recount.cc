@@ -40,6 +40,34 @@ std::string share_text(std::int64_t part, std::int64_t whole) {
   return percent_text(whole == 0 ? 0.0 : static_cast<double>(part) / static_cast<double>(whole));
 }
 
+// The first block that the row behind its computed tokens reads: it sees `window` tokens with its own.
+std::size_t first_block_in_window(const SequenceSnapshot& sequence, const KvTotals& totals) {
+  std::int32_t first_token = sequence.num_computed_tokens;
+  for (std::int32_t seen = 1; seen < totals.window && first_token > 0; ++seen) --first_token;
+  return static_cast<std::size_t>(first_token / totals.block_size);
+}
+
+void recount_windows(Recount& truth) {
+  const KvSnapshot& now = truth.now;
+  truth.window_readers.resize(now.blocks.size());
+  truth.host_windows.resize(static_cast<std::size_t>(now.totals.num_host_blocks));
+  if (now.totals.num_window_blocks == 0) return;
+  for (std::size_t s = 0; s < now.sequences.size(); ++s) {
+    const auto& table = now.sequences[s].block_table;
+    for (std::size_t i = first_block_in_window(now.sequences[s], now.totals); i < table.size(); ++i) {
+      if (is_swapped(now.sequences[s])) {
+        truth.host_windows[index_of(table[i])] = true;
+      } else {
+        truth.window_readers[index_of(table[i])].push_back(s);
+      }
+    }
+  }
+  for (std::size_t i = 0; i < now.blocks.size(); ++i) {
+    if (now.blocks[i].window_place.value < 0) continue;
+    ++(truth.window_readers[i].empty() ? truth.kept_windows : truth.used_windows);
+  }
+}
+
 }  // namespace
 
 Recount recount(const CoreEngine& engine, std::uint64_t mark_before) {
@@ -91,6 +119,7 @@ Recount recount(const CoreEngine& engine, std::uint64_t mark_before) {
     }
   }
   for (const auto& owners : truth.host_owners) truth.host += owners.empty() ? 0 : 1;
+  recount_windows(truth);
   return truth;
 }
 
@@ -107,6 +136,7 @@ void Differences::compare_workspace(const Recount& truth, const ui::MemoryWorksp
   compare_lines(truth, shown);
   compare_tree(truth, shown, Parents::kCompared);
   compare_states(truth, shown, Corners::kCompared);
+  compare_windows(truth, shown);
   compare_health(truth, shown);
 }
 
@@ -115,6 +145,47 @@ void Differences::compare_past(const Recount& truth, const ui::MemoryWorkspaceSt
   compare_host(truth, shown);
   compare_tree(truth, shown, Parents::kNotKnown);
   compare_states(truth, shown, Corners::kNotKnown);
+  compare_windows(truth, shown);
+}
+
+void Differences::compare_windows(const Recount& truth, const ui::MemoryWorkspaceState& shown) {
+  const KvTotals& totals = truth.now.totals;
+  expect("places of window parts", shown.window_parts.size(),
+         static_cast<std::size_t>(totals.num_window_blocks));
+  if (totals.num_window_blocks == 0 || shown.snapshot->blocks.size() != truth.now.blocks.size()) return;
+  std::vector<std::int32_t> lies_in(shown.window_parts.size(), -1);
+  for (std::size_t i = 0; i < truth.now.blocks.size(); ++i) {
+    const std::string part = "window part of block " + std::to_string(i);
+    const BlockSnapshot& one = shown.snapshot->blocks[i];
+    const BlockSnapshot& is = truth.now.blocks[i];
+    const bool is_there = is.window_place.value >= 0, is_read = !truth.window_readers[i].empty();
+    expect(part + " place", one.window_place, is.window_place);
+    expect(part, one.window,
+           !is_there ? WindowPart::kNone
+           : is_read ? WindowPart::kUsed
+                     : WindowPart::kCached);
+    if (is_there && !is_read) expect(part + " is kept as", one.window_retention, is.window_retention);
+    if (!is_there) continue;
+    lies_in[index_of(is.window_place)] = static_cast<std::int32_t>(i);
+    const ui::ShownWindowPart& cell = shown.window_parts[index_of(is.window_place)];
+    expect(part + " readers", cell.num_readers, static_cast<std::int32_t>(truth.window_readers[i].size()));
+    std::uint64_t reader = 0, shown_reader = 0;
+    if (is_read) reader = truth.now.sequences[truth.window_readers[i].front()].sequence_id.value;
+    if (cell.reader != ui::kNobody) shown_reader = shown.snapshot->sequences[cell.reader].sequence_id.value;
+    expect(part + " reader", shown_reader, reader);
+  }
+  for (std::size_t place = 0; place < lies_in.size(); ++place)
+    expect("window place " + std::to_string(place), shown.window_parts[place].block.value, lies_in[place]);
+  for (std::size_t i = 0; i < std::min(shown.host.size(), truth.host_windows.size()); ++i)
+    expect("host block " + std::to_string(i) + " has a window part", shown.host[i].has_window,
+           bool{truth.host_windows[i]});
+  for (const SequenceSnapshot& sequence : truth.now.sequences) {
+    for (const ui::TableLine& line : shown.lines) {
+      if (line.sequence != sequence.sequence_id.value) continue;
+      expect("row of sequence " + std::to_string(line.sequence) + " left behind", line.num_left_behind,
+             static_cast<std::int32_t>(first_block_in_window(sequence, totals)));
+    }
+  }
 }
 
 // Events do not say where contents are that were evicted and came back: so neither do the corners of the
@@ -158,6 +229,8 @@ void Differences::compare_states(const Recount& truth, const ui::MemoryWorkspace
     expect(name + " place", one.position, is.position);
     expect(name + " knows", shown.states[i].position, is.position);
     expect(name + " reason", one.reason, is.reason);
+    expect(name + " saves", one.num_saved_tokens, is.num_saved_tokens);
+    expect(name + " is kept as", one.retention, is.retention);
     if (is.last_block.value >= 0) corners_of.insert(is.last_block.value);
   }
   for (std::size_t i = 0; i < truth.host_state_owners.size(); ++i)
@@ -332,6 +405,25 @@ void Differences::compare_health(const Recount& truth, const ui::MemoryWorkspace
              with_thousands(totals.states.num_evicted) + " evicted"}};
     expected.insert(expected.begin() + 6, of_states.begin(), of_states.end());
   }
+  if (totals.num_window_blocks > 0) {
+    std::int64_t num_left = 0, num_spared = 0;
+    for (const SequenceSnapshot& sequence : truth.now.sequences) {
+      if (!is_swapped(sequence))
+        num_left += static_cast<std::int64_t>(first_block_in_window(sequence, totals));
+    }
+    for (std::size_t i = 0; i < truth.now.blocks.size(); ++i) {
+      const bool is_held = truth.num_references[i] > 0 || truth.now.blocks[i].findable;
+      num_spared += is_held && truth.now.blocks[i].window_place.value < 0 ? 1 : 0;
+    }
+    const std::int64_t num_places = totals.num_window_blocks;
+    const std::vector<Figure> of_windows = {
+        {"windows", share_text(truth.used_windows, num_places), "",
+         share_text(truth.kept_windows, num_places) + " kept, " +
+             share_text(num_places - truth.used_windows - truth.kept_windows, num_places) + " free"},
+        {"left_behind", bytes_text(num_spared * totals.bytes_per_window_block), "",
+         with_thousands(num_left) + " left behind"}};
+    expected.insert(expected.begin() + 6, of_windows.begin(), of_windows.end());
+  }
   expect("figures of the strip", shown.health.size(), expected.size());
   for (std::size_t i = 0; i < std::min(expected.size(), shown.health.size()); ++i) {
     const ui::HealthFigure& figure = shown.health[i];
@@ -354,11 +446,15 @@ void Differences::compare_timeline(const Recount& truth, const ui::TimelineState
   expect("timeline cached", shown.cached, truth.cached);
   expect("timeline free", shown.free, truth.free);
   expect("timeline host", shown.host, truth.host);
+  expect("timeline window parts read", shown.used_windows, truth.used_windows);
+  expect("timeline window parts kept", shown.cached_windows, truth.kept_windows);
 }
 
 void Differences::compare_bar(const EngineDescription& description, const ui::MemoryBar& bar) {
   expect("bar weights", bar.weight_bytes, description.weight_bytes);
-  expect("bar KV", bar.kv_bytes, description.num_blocks * description.bytes_per_block);
+  expect("bar KV", bar.kv_bytes,
+         description.num_blocks * description.bytes_per_block +
+             description.num_window_blocks * description.bytes_per_window_block);
   expect("bar working", bar.working_bytes, description.working_bytes);
   expect("bar states", bar.state_bytes, description.num_states * description.bytes_per_state);
 }

@@ -27,6 +27,11 @@ struct Recount {
   std::vector<std::vector<std::size_t>> host_state_owners;  // by state of the host pool
   std::int32_t used = 0, cached = 0, free = 0, logical = 0, host = 0;
   std::int32_t filled_slots = 0, reserved_slots = 0;  // of used blocks
+  // Of layers with a window that have a pool of their own: sequences that read the part of each block, by
+  // what a row behind their computed tokens sees; of each host block whether one of its owners does.
+  std::vector<std::vector<std::size_t>> window_readers;
+  std::vector<bool> host_windows;
+  std::int32_t used_windows = 0, kept_windows = 0;
   std::int64_t prefix_hit_tokens = 0;
   CoreEngine::Counts counts;
 };
@@ -67,6 +72,7 @@ class Differences {
   void compare_tree(const Recount& truth, const ui::MemoryWorkspaceState& shown, Parents parents);
   enum class Corners { kCompared, kNotKnown };
   void compare_states(const Recount& truth, const ui::MemoryWorkspaceState& shown, Corners corners);
+  void compare_windows(const Recount& truth, const ui::MemoryWorkspaceState& shown);
   void compare_health(const Recount& truth, const ui::MemoryWorkspaceState& shown);
 
   std::string text_;

@@ -39,6 +39,8 @@ struct Seen {
                cancels = 0, forks = 0, model_changes = 0, past = 0, idle = 0, chats_shared = 0,
                columns_shared = 0, levels = 0;
   StateTotals states;
+  WindowTotals windows;
+  std::int64_t window_misses = 0, kept_windows = 0;
 };
 
 std::string newest_events(const metrics::StepRecorder& recorder, std::uint64_t mark) {
@@ -97,12 +99,16 @@ class Life {
 
   void change_model() {
     what_ = "another model";
-    const bool has_states = random_.chance(0.4);
+    const bool has_states = random_.chance(0.35);
+    const bool has_windows = !has_states && random_.chance(0.5);
     const CoreEngine::Options options{
-        .num_blocks = random_.between(20, 48),
+        .num_blocks = random_.between(has_windows ? 34 : 20, 48),
         .num_host_blocks = random_.chance(0.2) ? 0 : random_.between(6, 20),
         .num_states = has_states ? random_.between(8, 14) : 0,
         .num_host_states = has_states ? random_.between(0, 6) : 0,
+        .window = has_windows ? random_.between(5, 9) : 0,
+        .num_window_blocks = has_windows ? random_.between(26, 32) : 0,
+        .num_host_window_blocks = has_windows ? random_.between(0, 12) : 0,
         .preemption_mode = random_.chance(0.5) ? PreemptionPolicy::kSwap : PreemptionPolicy::kAuto,
         .speculative = !has_states && random_.chance(0.3) ? Speculation::kNgram : Speculation::kOff,
         .seed = random_.next() % 1'000,
@@ -276,7 +282,7 @@ class Life {
     for (const ui::ChatState& chat : state().chats) seen_.chats_shared += chat.memory.num_shared > 0 ? 1 : 0;
     for (const ui::ComparedColumn& column : state().comparison.columns)
       seen_.columns_shared += column.memory.num_shared > 0 ? 1 : 0;
-    (void)truth;
+    seen_.kept_windows += truth.kept_windows;
   }
 
   void count_the_end() {
@@ -292,9 +298,15 @@ class Life {
       seen_.states.num_resumed += totals.states.num_resumed;
       seen_.states.num_evicted += totals.states.num_evicted;
       seen_.states.num_swapped_out += totals.states.num_swapped_out;
+      seen_.windows.num_left += totals.windows.num_left;
+      seen_.windows.num_evicted += totals.windows.num_evicted;
+      seen_.windows.num_swapped_out += totals.windows.num_swapped_out;
+      seen_.windows.num_swapped_in += totals.windows.num_swapped_in;
     }
-    for (const ui::LogLine& line : state().memory.timeline->log)
+    for (const ui::LogLine& line : state().memory.timeline->log) {
       seen_.forks += line.kind == BlockEventKind::kFork ? 1 : 0;
+      seen_.window_misses += line.kind == BlockEventKind::kWindowMiss ? 1 : 0;
+    }
     seen_.levels += static_cast<std::int64_t>(state().memory.timeline->levels.size());
   }
 
@@ -344,6 +356,12 @@ TEST(MemoryTruth, EveryNumberIsWhatARecountGivesAfterEachEventOfRandomLives) {
   EXPECT_GT(seen.states.num_resumed, 0);
   EXPECT_GT(seen.states.num_evicted, 0);
   EXPECT_GT(seen.states.num_swapped_out, 0);
+  EXPECT_GT(seen.windows.num_left, 0) << "window parts";
+  EXPECT_GT(seen.windows.num_evicted, 0);
+  EXPECT_GT(seen.windows.num_swapped_out, 0);
+  EXPECT_GT(seen.windows.num_swapped_in, 0);
+  EXPECT_GT(seen.kept_windows, 0);
+  EXPECT_GT(seen.window_misses, 0);
 }
 
 }  // namespace

@@ -248,7 +248,7 @@ TEST_F(MemoryWorkspaceTest, AChapterIsExportedOpenedWalkedAndClosed) {
 }
 
 TEST_F(MemoryWorkspaceTest, ATrialIsPlayedAndKeptAndARefusedOneChangesNothing) {
-  apply(act::ShowChapter{11});
+  apply(act::ShowChapter{12});
   EXPECT_TRUE(shown().tour.is_trial);
   EXPECT_FALSE(shown().tour.trial.prompts[0].empty()) << "something is there before anybody types";
   const ui::TourTrial trial{.prompts = {"my own words"}, .answers = ui::TrialAnswers::kOneSample};
@@ -263,7 +263,7 @@ TEST_F(MemoryWorkspaceTest, ATrialIsPlayedAndKeptAndARefusedOneChangesNothing) {
   EXPECT_EQ(shown().tour.step, 1);
   apply(act::ShowChapter{0});
   EXPECT_FALSE(shown().tour.is_trial);
-  apply(act::ShowChapter{11});
+  apply(act::ShowChapter{12});
   EXPECT_EQ(shown().tour.trial, trial) << "coming back shows it again";
   EXPECT_EQ(shown().tour.problem, "");
 }

@@ -24,7 +24,11 @@ ImU32 plain_event_colour(const Theme& theme, BlockEventKind kind) {
     case BlockEventKind::kSwapOut:
     case BlockEventKind::kSwapIn:
     case BlockEventKind::kStateSwapOut:
-    case BlockEventKind::kStateSwapIn: return theme.owner(4);
+    case BlockEventKind::kStateSwapIn:
+    case BlockEventKind::kWindowSwapOut:
+    case BlockEventKind::kWindowSwapIn: return theme.owner(4);
+    case BlockEventKind::kLeaveWindow:
+    case BlockEventKind::kWindowMiss: return theme.owner(3);
     default: return theme.muted;
   }
 }
@@ -68,6 +72,14 @@ std::string_view event_word(BlockEventKind kind) {
     case BlockEventKind::kStateSwapOut: return "swap out";
     case BlockEventKind::kStateSwapIn: return "swap in";
     case BlockEventKind::kStateMiss: return "no checkpoint";
+    case BlockEventKind::kStateWorth: return "value";
+    case BlockEventKind::kWindowSkip: return "start behind";
+    case BlockEventKind::kWindowOpen: return "open part";
+    case BlockEventKind::kWindowKeep: return "keep part";
+    case BlockEventKind::kWindowClose: return "drop part";
+    case BlockEventKind::kWindowSwapOut: return "swap part out";
+    case BlockEventKind::kWindowSwapIn: return "swap part in";
+    case BlockEventKind::kWindowMiss: return "behind window";
   }
   return "event";
 }
@@ -79,7 +91,7 @@ std::string event_text(const LogLine& line, const TimelineState& timeline) {
       line.kind == BlockEventKind::kStateCopy) {
     text = (noun == "state" ? "state " : "") + std::to_string(line.first_block) + " → " +
            std::to_string(line.aux);
-  } else if (line.kind == BlockEventKind::kStateMiss) {
+  } else if (line.kind == BlockEventKind::kStateMiss || line.kind == BlockEventKind::kWindowMiss) {
     text = "for " + count_text(line.aux, "token");
   } else if (line.count > 1) {
     text = count_text(line.count, noun.c_str());
@@ -115,6 +127,9 @@ BlockEventKind kind_of(StoryKind kind) {
     case StoryKind::kResumedState: return BlockEventKind::kStateResume;
     case StoryKind::kMissedState: return BlockEventKind::kStateMiss;
     case StoryKind::kEvictedState: return BlockEventKind::kStateForget;
+    case StoryKind::kPassedWindow: return BlockEventKind::kLeaveWindow;
+    case StoryKind::kMissedWindow: return BlockEventKind::kWindowMiss;
+    case StoryKind::kEvictedWindow: return BlockEventKind::kWindowClose;
   }
   return BlockEventKind::kAlloc;
 }
@@ -158,6 +173,11 @@ std::string story_text(const Story& story, const TimelineState& timeline) {
       return "recomputed " + count_text(story.num_missed, "token") + ": no checkpoint stood there";
     case StoryKind::kEvictedState:
       return "evicted the checkpoint at token " + with_thousands(story.position) + whose(story, timeline);
+    case StoryKind::kPassedWindow: return "left " + blocks + " behind: its window has passed";
+    case StoryKind::kMissedWindow:
+      return "recomputed " + count_text(story.num_missed, "token") + ": the window before them is gone";
+    case StoryKind::kEvictedWindow:
+      return "took the place of " + count_text(story.count, "kept window part") + whose(story, timeline);
   }
   return {};
 }

@@ -22,7 +22,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kMargin = 16, kGap = 12;
-constexpr float kWideLayout = 1040, kSide = 290, kLeastPools = 300, kLeastPoolsWithStates = 400;
+constexpr float kWideLayout = 1040, kSide = 290, kLeastPools = 300, kLeastPoolsWithStrip = 400;
 constexpr float kMapShare = 0.43f, kSlotMapShare = 0.54f;  // words need more room than cells
 constexpr float kLeastSlotMap = 440;
 constexpr float kZoomStep = 1.3f;
@@ -65,7 +65,7 @@ void MemoryView::press_keys(const Frame& frame, const UiState& state) {
     case MemoryKeyPress::kZoomOut: map_.zoom(1 / kZoomStep); break;
     case MemoryKeyPress::kFit: map_.fit(); break;
     case MemoryKeyPress::kOccupied: map_.show_occupied(!map_.shows_occupied()); break;
-    case MemoryKeyPress::kColour: map_.next_colour(); break;
+    case MemoryKeyPress::kColour: map_.next_colour(state.memory_workspace); break;
     case MemoryKeyPress::kOrder: map_.next_order(); break;
     case MemoryKeyPress::kLanes: timeline_.next_lanes(); break;
     case MemoryKeyPress::kTables: shows_tree_ = !shows_tree_; break;
@@ -89,7 +89,8 @@ void MemoryView::draw_pools(const Frame& frame, const MemoryWorkspaceState& stat
   Pointing pointing;
   const float space = frame.px(kGap);
   const float timeline = std::clamp(std::floor(extent.y * 0.36f), frame.px(230), frame.px(320));
-  const float least = frame.px(state.states.empty() ? kLeastPools : kLeastPoolsWithStates);
+  const bool has_strip = !state.states.empty() || !state.window_parts.empty();
+  const float least = frame.px(has_strip ? kLeastPoolsWithStrip : kLeastPools);
   const float height = std::max(extent.y - timeline - space, least);
   if (extent.x >= frame.px(kWideLayout)) {
     const float pool = std::floor(extent.x * (state.slots ? kSlotMapShare : kMapShare)),

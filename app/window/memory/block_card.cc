@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <utility>
 
+#include "app/window/memory/window_part_rows.h"
+
 namespace octavo::app {
 namespace {
 
@@ -58,6 +60,8 @@ ui::BlockCard block_card(BlockId block, const MemoryHistory& history, const ui::
     if (story.index >= 0) card.first_position = story.index * state.pool.block_size;
     card.text = std::move(text);
   }
+  if (state.pool.num_window_blocks > 0 && card.state.state != BlockState::kFree)
+    card.window = window_card(block, history, state);
   add_owners(card, state);
   for (const auto& stretch : history.events_between(0, state.cursor.mark)) {
     std::uint64_t mark = stretch.first_mark;

@@ -24,7 +24,9 @@ namespace {
 constexpr std::int64_t kStepUs = 120'000;
 constexpr std::int64_t kBytesPerBlock = 4 * 1024;
 constexpr std::int64_t kBytesPerState = 96 * 1024;
+constexpr std::int64_t kBytesPerWindowBlock = 12 * 1024;
 constexpr std::int32_t kStateSequences = 2;  // that run in a chapter with states, of which there are more
+constexpr std::int32_t kWindowRows = 8;      // of a step in a chapter with windows: a prompt takes several
 constexpr std::int32_t kMaxModelLen = 64;
 constexpr std::uint32_t kNumColours = 7;  // of the theme's owners
 
@@ -164,6 +166,7 @@ class ChapterPlayer {
     chapter_.title = script_.title;
     chapter_.bytes_per_block = kBytesPerBlock;
     chapter_.bytes_per_state = script_.num_states > 0 ? kBytesPerState : 0;
+    chapter_.bytes_per_window_block = script_.window > 0 ? kBytesPerWindowBlock : 0;
     chapter_.max_model_len = kMaxModelLen;
     chapter_.stops.push_back({0, script_.beginning});
     for (std::int32_t step = 0; step < kMostSteps; ++step) {
@@ -189,12 +192,15 @@ class ChapterPlayer {
             .num_blocks = script.num_blocks,
             .bytes_per_block = kBytesPerBlock,
             .max_num_seqs = script.num_states > 0 ? kStateSequences : 8,
-            .max_num_batched_tokens = 32,
+            .max_num_batched_tokens = script.window > 0 ? kWindowRows : 32,
             .max_model_len = kMaxModelLen,
             .enable_prefix_caching = script.has_cache,
             .num_host_blocks = script.num_host_blocks,
             .num_states = script.num_states,
             .bytes_per_state = kBytesPerState,
+            .window = script.window,
+            .num_window_blocks = script.num_window_blocks,
+            .bytes_per_window_block = kBytesPerWindowBlock,
             .preemption_mode = script.preemption,
             .reserve_block_per_sequence = false};
   }
@@ -221,7 +227,10 @@ class ChapterPlayer {
     request.sampling.beam_width = ask.beams;
     const auto num_words = static_cast<std::int32_t>(words_of(ask.answers.front()).size());
     request.sampling.max_tokens = ask.num_tokens > 0 ? ask.num_tokens : num_words;
-    return intake_.prepare({RequestId{next_ask_}, std::move(request), clock_.now_us()});
+    PreparedRequest prepared = intake_.prepare({RequestId{next_ask_}, std::move(request), clock_.now_us()});
+    // Words have no chat template that would tell.
+    if (prepared.request) prepared.request->num_system_tokens = ask.num_system_words;
+    return prepared;
   }
 
   // What the step did: who the sequences are, what they say, and a sentence about it.
@@ -285,6 +294,37 @@ class ChapterPlayer {
           break;
         default: break;
       }
+    }
+  }
+
+  static std::string numbered(const std::vector<std::int32_t>& blocks) {
+    std::string numbers;
+    for (std::size_t i = 0; i < blocks.size(); ++i)
+      numbers += (i == 0 ? "" : i + 1 == blocks.size() ? " and " : ", ") + std::to_string(blocks[i]);
+    return (blocks.size() == 1 ? "block " : "blocks ") + numbers;
+  }
+
+  void say_of_windows(const metrics::Trace& news, const std::function<void(const std::string&)>& say) const {
+    std::map<std::uint64_t, std::vector<std::int32_t>> passed;
+    for (const BlockEvent& event : news.block_events) {
+      if (event.kind == BlockEventKind::kLeaveWindow) passed[event.sequence].push_back(event.block);
+      if (event.kind == BlockEventKind::kWindowSkip) {
+        say("The window parts right before that word were kept, so " + label(event.sequence) +
+            " resumes there. It never needs those of its first " +
+            (event.aux == 1 ? std::string("block") : count_text(event.aux, "block")) + ".");
+      }
+      if (event.kind == BlockEventKind::kWindowMiss) {
+        say(count_text(event.aux, "more word") + " of " + label(event.sequence) +
+            " stand in a block, but their window part is gone: they are recomputed.");
+      }
+      if (event.kind == BlockEventKind::kWindowClose && event.aux == 1) {
+        say("No place in the window pool is free: the part of block " + std::to_string(event.block) +
+            ", which nobody reads, gives up its own.");
+      }
+    }
+    for (const auto& [sequence, blocks] : passed) {
+      say("The window of " + label(sequence) + " has passed " + numbered(blocks) +
+          ". The parts stay in the window pool while there is room.");
     }
   }
 
@@ -401,6 +441,7 @@ class ChapterPlayer {
       }
     }
     say_of_states(news, say);
+    say_of_windows(news, say);
     if (text.empty()) text = told_words();
     return text;
   }

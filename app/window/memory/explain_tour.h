@@ -25,7 +25,7 @@ using TourStop = metrics::RecordedLesson::Stop;
 
 struct TourChapter {
   std::string title = {};
-  std::int64_t bytes_per_block = 0, bytes_per_state = 0;
+  std::int64_t bytes_per_block = 0, bytes_per_state = 0, bytes_per_window_block = 0;
   std::int32_t max_model_len = 0;
   std::shared_ptr<const metrics::StepRecorder> recorder = {};  // what happened
   std::vector<TourStop> stops = {};                            // at least two

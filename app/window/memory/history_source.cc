@@ -27,9 +27,13 @@ std::unique_ptr<HistorySource> live_source(const EngineDescription& description,
                .num_states = description.num_states,
                .num_host_states = description.num_host_states,
                .bytes_per_state = description.bytes_per_state,
+               .window = description.window,
+               .num_window_blocks = description.num_window_blocks,
+               .num_host_window_blocks = description.num_host_window_blocks,
+               .bytes_per_window_block = description.bytes_per_window_block,
                .max_model_len = description.max_model_len},
-      .history =
-          MemoryHistory(std::move(recorder), {description.bytes_per_block, description.bytes_per_state}),
+      .history = MemoryHistory(std::move(recorder), {description.bytes_per_block, description.bytes_per_state,
+                                                     description.bytes_per_window_block}),
       .timeline = MemoryTimeline(model_title(description.model))});
 }
 
@@ -45,8 +49,13 @@ std::unique_ptr<HistorySource> tour_source(TourChapter chapter) {
                .num_states = shape.num_states,
                .num_host_states = shape.num_host_states,
                .bytes_per_state = chapter.bytes_per_state,
+               .window = shape.window,
+               .num_window_blocks = shape.num_window_blocks,
+               .num_host_window_blocks = shape.num_host_window_blocks,
+               .bytes_per_window_block = chapter.bytes_per_window_block,
                .max_model_len = chapter.max_model_len},
-      .history = MemoryHistory(chapter.recorder, {chapter.bytes_per_block, chapter.bytes_per_state}),
+      .history = MemoryHistory(chapter.recorder, {chapter.bytes_per_block, chapter.bytes_per_state,
+                                                  chapter.bytes_per_window_block}),
       .title = std::move(chapter.title),
       .words = std::move(chapter.words),
       .stops = std::move(chapter.stops)});

@@ -17,6 +17,8 @@ metrics::Bytes lesson_bytes(const HistorySource& source) {
   for (const char c : metrics::kRecordingMagic) bytes.push_back(static_cast<std::byte>(c));
   append_chunk(bytes, metrics::RecordingHeader{.pool = source.history.recorder()->shape(),
                                                .bytes_per_block = source.pool.bytes_per_block,
+                                               .bytes_per_state = source.pool.bytes_per_state,
+                                               .bytes_per_window_block = source.pool.bytes_per_window_block,
                                                .max_model_len = source.pool.max_model_len,
                                                .unix_time_s = static_cast<std::int64_t>(std::time(nullptr)),
                                                .model = source.title});

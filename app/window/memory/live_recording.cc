@@ -33,6 +33,7 @@ Result<void> LiveRecording::start(const std::filesystem::path& path, const Histo
   metrics::RecordingHeader header;
   header.bytes_per_block = live.pool.bytes_per_block;
   header.bytes_per_state = live.pool.bytes_per_state;
+  header.bytes_per_window_block = live.pool.bytes_per_window_block;
   header.max_model_len = live.pool.max_model_len;
   header.unix_time_s = static_cast<std::int64_t>(std::time(nullptr));
   header.model = live.pool.name;

@@ -30,7 +30,7 @@ std::string gigabytes(std::int64_t bytes) {
 ui::MemoryBar memory_bar(const EngineDescription& description, std::int64_t total_bytes) {
   ui::MemoryBar bar{.name = model_title(description.model),
                     .weight_bytes = description.weight_bytes,
-                    .kv_bytes = description.bytes_per_block * description.num_blocks,
+                    .kv_bytes = description.kv_bytes(),
                     .working_bytes = description.working_bytes,
                     .total_bytes = total_bytes,
                     .state_bytes = description.bytes_per_state * description.num_states};

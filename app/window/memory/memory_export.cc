@@ -50,6 +50,38 @@ Json figures_json(const KvFigures& figures) {
           {"host_used_blocks", figures.host_used_blocks}};
 }
 
+const char* part_name(WindowPart part) {
+  switch (part) {
+    case WindowPart::kNone: return "none";
+    case WindowPart::kCached: return "kept";
+    case WindowPart::kUsed: return "read";
+  }
+  return "";
+}
+
+// Of layers with a window that have a pool of their own.
+Json windows_json(const KvSnapshot& snapshot) {
+  const KvTotals& totals = snapshot.totals;
+  const KvFigures& figures = snapshot.figures;
+  Json parts = Json::array();
+  for (std::size_t i = 0; i < snapshot.blocks.size(); ++i) {
+    const BlockSnapshot& block = snapshot.blocks[i];
+    if (block.window != WindowPart::kNone)
+      parts.push_back({{"block", i}, {"place", block.window_place.value}, {"is", part_name(block.window)}});
+  }
+  Json left_behind = Json::object();
+  for (const SequenceSnapshot& sequence : snapshot.sequences)
+    left_behind[std::to_string(sequence.sequence_id.value)] = sequence.num_blocks_left_behind;
+  return {{"window", totals.window},
+          {"num_window_blocks", totals.num_window_blocks},
+          {"bytes_per_window_block", totals.bytes_per_window_block},
+          {"used_window_blocks", figures.used_window_blocks},
+          {"cached_window_blocks", figures.cached_window_blocks},
+          {"free_window_blocks", figures.free_window_blocks},
+          {"num_left_behind", std::move(left_behind)},
+          {"parts", std::move(parts)}};
+}
+
 // Of recurrent layers.
 Json states_json(const KvSnapshot& snapshot) {
   Json states = Json::array();
@@ -98,6 +130,7 @@ std::string memory_json(const ui::MemoryWorkspaceState& state) {
                       {"parent", block.parent},
                       {"findable", block.findable}});
   }
+  if (state.pool.num_window_blocks > 0) json["windows"] = windows_json(*state.snapshot);
   if (state.pool.num_states > 0) json["states"] = states_json(*state.snapshot);
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -141,6 +141,41 @@ ui::HealthFigure checkpoints_figure(const KvSnapshot& snapshot) {
               with_thousands(totals.num_taken) + "."};
 }
 
+// Of models whose layers with a window have a pool of their own.
+ui::HealthFigure windows_figure(const KvSnapshot& snapshot, const ui::TimelineState& timeline,
+                                std::uint64_t mark) {
+  const KvFigures& figures = snapshot.figures;
+  const double num_places = std::max(1, snapshot.totals.num_window_blocks);
+  return {.id = "windows",
+          .value = percent_text(figures.used_window_blocks / num_places),
+          .label = "window pool used",
+          .note = percent_text(figures.cached_window_blocks / num_places) + " kept, " +
+                  percent_text(figures.free_window_blocks / num_places) + " free",
+          .definition =
+              "Window pool used: share of its places whose window part some sequence reads. Kept: "
+              "parts that nobody reads, so that a prompt that begins alike can resume. They are "
+              "given up when a place is needed. With the free places, the three add up to the pool.",
+          .samples = curve(timeline, mark,
+                           [](const StepRecord& record) { return double(record.used_window_blocks); }),
+          .least_range = 4,
+          .colour = 3};
+}
+
+ui::HealthFigure left_behind_figure(const KvSnapshot& snapshot) {
+  const metrics::WindowUse use = metrics::measure_windows(snapshot);
+  const WindowTotals& totals = snapshot.totals.windows;
+  return {
+      .id = "left_behind",
+      .value = bytes_text(use.spared_bytes),
+      .label = "spared by windows",
+      .note = with_thousands(use.num_left_behind) + " left behind",
+      .definition =
+          "Spared by windows: blocks that are held without their window part, times its bytes. Left "
+          "behind: block-table entries whose window part their sequence reads no more. Since the start, " +
+          count_text(totals.num_left, "part") + " left behind and " + with_thousands(totals.num_evicted) +
+          " evicted."};
+}
+
 // ---- sentences
 
 std::string when(std::int64_t time_us, std::int64_t now_us, std::int64_t origin_us) {
@@ -165,6 +200,11 @@ std::string sentence_of(const ui::LogLine& line, const ui::MemoryWorkspaceState&
     case BlockEventKind::kStateMiss:
       return name + " recomputed " + count_text(line.aux, "token") + " " + time +
              ": their blocks were there, but no checkpoint.";
+    case BlockEventKind::kWindowMiss:
+      return name + " recomputed " + count_text(line.aux, "token") + " " + time +
+             ": their blocks were there, but not all window parts before them.";
+    case BlockEventKind::kLeaveWindow:
+      return "The window of " + name + " passed " + count_text(line.count, "block") + " " + time + ".";
     default: return {};
   }
 }
@@ -239,6 +279,10 @@ std::vector<ui::HealthFigure> health_figures(const KvSnapshot& snapshot, const u
     all.push_back(states_figure(snapshot));
     all.push_back(checkpoints_figure(snapshot));
   }
+  if (pool.num_window_blocks > 0) {
+    all.push_back(windows_figure(snapshot, timeline, mark));
+    all.push_back(left_behind_figure(snapshot));
+  }
   all.push_back(hits_figure(timeline, snapshot.totals, mark));
   all.push_back(use_figure(snapshot));
   all.push_back({.id = "reserved",
@@ -274,11 +318,16 @@ std::vector<ui::HealthSentence> health_sentences(const KvSnapshot& snapshot,
   }
   if (!sentences.empty()) return sentences;
   const bool is_full = snapshot.figures.free_blocks + snapshot.figures.cached_blocks == 0;
+  const bool runs = std::ranges::any_of(snapshot.sequences, [](const SequenceSnapshot& sequence) {
+    return sequence.state == SequenceState::kRunning;
+  });
   if (is_full)
     return {{"All blocks are in use. The next request waits, or another is preempted.", true, mark}};
   const auto room = std::int64_t{snapshot.figures.free_blocks} + snapshot.figures.cached_blocks;
-  return {{"All running requests have their blocks. " + count_text(room, "block") +
-               " can be allocated before anything must be evicted or preempted.",
+  const std::string blocks = count_text(room, "block");
+  return {{runs ? "All running requests have their blocks. " + blocks +
+                      " can be allocated before anything must be preempted."
+                : "Nothing is running. " + blocks + " can be allocated.",
            false, mark}};
 }
 

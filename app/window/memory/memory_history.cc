@@ -101,17 +101,29 @@ KvSnapshot MemoryHistory::make_snapshot(const PoolMoment& moment) const {
   totals.states.num_evicted = moment.story.num_evicted_states;
   totals.states.num_swapped_out = moment.story.num_states_out;
   totals.states.num_swapped_in = moment.story.num_states_in;
+  totals.window = shape.window;
+  totals.num_window_blocks = shape.num_window_blocks;
+  totals.num_host_window_blocks = shape.num_host_window_blocks;
+  totals.bytes_per_window_block = sizes_.bytes_per_window_block;
+  totals.windows.num_left = shape.num_window_blocks > 0 ? count(BlockEventKind::kLeaveWindow) : 0;
+  totals.windows.num_evicted = moment.story.num_evicted_windows;
+  totals.windows.num_swapped_out = count(BlockEventKind::kWindowSwapOut);
+  totals.windows.num_swapped_in = count(BlockEventKind::kWindowSwapIn);
   snapshot.blocks.resize(static_cast<std::size_t>(shape.num_blocks));
   for (std::int32_t i = 0; i < shape.num_blocks; ++i) {
     const KvState::Block block = moment.state.block(BlockId{i});
     const metrics::BlockStory& story = moment.story.blocks[static_cast<std::size_t>(i)];
+    const KvState::WindowPlace window = moment.state.window(BlockId{i});
     snapshot.blocks[static_cast<std::size_t>(i)] = {.state = block.state,
                                                     .ref_count = block.ref_count,
                                                     .num_pins = block.num_pins,
                                                     .filled = block.num_filled,
                                                     .parent = block.is_findable ? story.parent : -1,
                                                     .findable = block.is_findable,
-                                                    .last_step = story.last_step};
+                                                    .last_step = story.last_step,
+                                                    .window = window.part(),
+                                                    .window_place = window.place,
+                                                    .window_retention = window.retention};
   }
   add_states(moment, snapshot);
   add_sequences(moment, snapshot);
@@ -119,7 +131,6 @@ KvSnapshot MemoryHistory::make_snapshot(const PoolMoment& moment) const {
   return snapshot;
 }
 
-// What a checkpoint is worth is no event: it is left out.
 void MemoryHistory::add_states(const PoolMoment& moment, KvSnapshot& snapshot) {
   snapshot.states.resize(static_cast<std::size_t>(moment.state.shape().num_states));
   for (std::size_t i = 0; i < snapshot.states.size(); ++i) {
@@ -130,6 +141,8 @@ void MemoryHistory::add_states(const PoolMoment& moment, KvSnapshot& snapshot) {
                           .is_checkpoint = state.is_checkpoint,
                           .reason = state.reason,
                           .position = state.position,
+                          .retention = state.retention,
+                          .num_saved_tokens = state.num_saved_tokens,
                           .last_block = BlockId{story.last_block},
                           .last_step = story.last_step};
   }
@@ -152,9 +165,11 @@ void MemoryHistory::add_sequences(const PoolMoment& moment, KvSnapshot& snapshot
     }
     if (story.state == SequenceState::kSwapped) {
       for (const auto& [index, host] : story.host_blocks) sequence.block_table.push_back(host);
+      sequence.num_blocks_left_behind = story.num_left_behind;
     } else {
       const auto table = moment.state.table_of(SequenceId{id});
       sequence.block_table.assign(table.begin(), table.end());
+      sequence.num_blocks_left_behind = moment.state.num_left_behind(SequenceId{id});
     }
     if (const auto place = moment.state.state_of(SequenceId{id})) sequence.state_slot = place->state;
     sequence.num_computed_tokens = count_filled(moment.state, sequence);

@@ -33,9 +33,9 @@ struct SequenceFacts {
 
 class MemoryHistory {
  public:
-  // Of a block and of a state of recurrent layers, for figures only.
+  // Of a block, of a state of recurrent layers and of a window part, for figures only.
   struct Sizes {
-    std::int64_t bytes_per_block = 0, bytes_per_state = 0;
+    std::int64_t bytes_per_block = 0, bytes_per_state = 0, bytes_per_window_block = 0;
   };
   MemoryHistory(std::shared_ptr<const metrics::StepRecorder> recorder, const Sizes& sizes);
 

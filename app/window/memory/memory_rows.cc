@@ -135,6 +135,7 @@ std::vector<ui::TableLine> table_lines(const KvSnapshot& snapshot,
                          .chat_id = sequences[index].chat_id,
                          .sequence = sequence.sequence_id.value,
                          .blocks = sequence.block_table,
+                         .num_left_behind = sequence.num_blocks_left_behind,
                          .state_slot = sequence.state_slot.value};
   };
   for (const RequestId request : order) {

@@ -20,6 +20,11 @@ std::optional<ui::StoryKind> kind_of(const BlockEvent& event) {
     case BlockEventKind::kSwapOut: return ui::StoryKind::kSwappedOut;
     case BlockEventKind::kSwapIn: return ui::StoryKind::kSwappedIn;
     case BlockEventKind::kEvict: return ui::StoryKind::kMadeRoom;
+    case BlockEventKind::kLeaveWindow: return ui::StoryKind::kPassedWindow;
+    case BlockEventKind::kWindowMiss: return ui::StoryKind::kMissedWindow;
+    case BlockEventKind::kWindowClose:
+      if (event.aux == 1) return ui::StoryKind::kEvictedWindow;
+      return std::nullopt;  // it went with its block, or nobody could have found it
     case BlockEventKind::kPreempt:
       if (event.aux == 0) return ui::StoryKind::kDropped;
       return std::nullopt;  // its kSwapOut tell it
@@ -27,20 +32,25 @@ std::optional<ui::StoryKind> kind_of(const BlockEvent& event) {
   }
 }
 
-// An answer that grows takes a block now and then: that is one story, as long as nothing else happens to it.
-bool may_go_on_later(ui::StoryKind kind) { return kind == ui::StoryKind::kComputes; }
+// An answer that grows takes a block now and then, and its window leaves one behind: that is one story each,
+// as long as nothing else happens to it.
+bool may_go_on_later(ui::StoryKind kind) {
+  return kind == ui::StoryKind::kComputes || kind == ui::StoryKind::kPassedWindow;
+}
 
 // The story that goes on with an event of this kind: one of the newest, and the sequence's own newest.
 ui::Story* story_to_continue(std::deque<ui::Story>& stories, ui::StoryKind kind, const BlockEvent& event,
                              std::uint64_t other) {
   std::size_t looked_at = 0;
+  bool is_newest = true;  // but for what only goes on
   for (auto story = stories.rbegin(); story != stories.rend() && looked_at < kStoriesLookedAt;
        ++story, ++looked_at) {
-    if (story->sequence != event.sequence) continue;
-    if (story->kind == kind && story->other == other &&
-        (story->step == event.step || (may_go_on_later(kind) && looked_at == 0)))
+    const bool is_own = story->sequence == event.sequence;
+    if (is_own && story->kind == kind && story->other == other &&
+        (story->step == event.step || (may_go_on_later(kind) && is_newest)))
       return &*story;
-    if (story->step != event.step) return nullptr;
+    is_newest = is_newest && is_own && may_go_on_later(story->kind);
+    if (is_own && story->step != event.step && !is_newest) return nullptr;
   }
   return nullptr;
 }
@@ -93,7 +103,8 @@ void MemoryStories::add_of_states(const BlockEvent& event, std::uint64_t mark,
 void MemoryStories::add(const BlockEvent& event, std::uint64_t mark, std::deque<ui::Story>& stories) {
   if (is_of_states(event.kind)) add_of_states(event, mark, stories);
   if (const auto kind = kind_of(event)) {
-    const bool names_other = *kind == ui::StoryKind::kReused || *kind == ui::StoryKind::kMadeRoom;
+    const bool names_other = *kind == ui::StoryKind::kReused || *kind == ui::StoryKind::kMadeRoom ||
+                             *kind == ui::StoryKind::kEvictedWindow;
     const std::uint64_t other = names_other ? writer_of(event.block) : 0;
     if (ui::Story* story = story_to_continue(stories, *kind, event, other)) {
       ++story->count;
@@ -106,7 +117,8 @@ void MemoryStories::add(const BlockEvent& event, std::uint64_t mark, std::deque<
                          .time_us = event.time_us,
                          .sequence = event.sequence,
                          .other = other,
-                         .count = 1});
+                         .count = 1,
+                         .num_missed = *kind == ui::StoryKind::kMissedWindow ? event.aux : 0});
     }
   }
   follow_sequence(event, mark, stories);

@@ -20,7 +20,11 @@ constexpr bool is_told(BlockEventKind kind) {
     case BlockEventKind::kFill:
     case BlockEventKind::kSeal:
     case BlockEventKind::kUnref:
-    case BlockEventKind::kStateRelease: return false;
+    case BlockEventKind::kStateRelease:
+    case BlockEventKind::kStateWorth:
+    case BlockEventKind::kWindowSkip:
+    case BlockEventKind::kWindowOpen:
+    case BlockEventKind::kWindowKeep: return false;
     default: return true;
   }
 }
@@ -93,7 +97,9 @@ void MemoryTimeline::add_levels(const metrics::Trace& trace, const MomentAt& mom
                                  .used = moment->state.num_used(),
                                  .cached = moment->state.num_cached(),
                                  .free = moment->state.num_free(),
-                                 .host = moment->state.num_host_used()});
+                                 .host = moment->state.num_host_used(),
+                                 .used_windows = moment->state.num_used_windows(),
+                                 .cached_windows = moment->state.num_cached_windows()});
   }
 }
 

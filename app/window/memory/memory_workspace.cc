@@ -18,6 +18,7 @@
 #include "app/window/memory/slot_map.h"
 #include "app/window/memory/state_rows.h"
 #include "app/window/memory/tour_trial.h"
+#include "app/window/memory/window_part_rows.h"
 #include "engine/base/home_folder.h"
 #include "engine/base/text.h"
 
@@ -41,7 +42,7 @@ std::string time_stamp() {
 std::vector<ui::ShownHostBlock> host_blocks(const MemoryHistory::Moment& moment) {
   std::vector<ui::ShownHostBlock> host;
   for (const metrics::KvState::HostBlock& block : moment.host)
-    host.push_back({block.is_used, block.num_filled});
+    host.push_back({.is_used = block.is_used, .filled = block.num_filled, .has_window = block.has_window});
   const auto& sequences = moment.snapshot->sequences;
   for (std::size_t i = 0; i < sequences.size() && i < ui::kNobody; ++i) {
     if (sequences[i].state != SequenceState::kSwapped) continue;
@@ -386,6 +387,7 @@ void MemoryWorkspace::show_blocks(const MemoryHistory::Moment& moment, ui::UiSta
   memory_workspace.states = std::move(states.states);
   memory_workspace.host_states = std::move(states.host_states);
   mark_checkpoints(snapshot, memory_workspace.blocks);
+  memory_workspace.window_parts = window_parts(snapshot);
   memory_workspace.lines = table_lines(snapshot, memory_workspace.sequences);
   const bool is_newest = other_ == nullptr && memory_workspace.cursor.following &&
                          live_->history.newest() != nullptr &&

@@ -86,19 +86,24 @@ Result<OpenedRecording> open_recording(const std::filesystem::path& path) {
   OCTAVO_TRY(auto reader, metrics::RecordingReader::open(path));
   OCTAVO_TRY(RecordedHistory read, read_whole(reader));
   const metrics::RecordingHeader& header = reader.header();
-  auto source = std::make_unique<HistorySource>(
-      HistorySource{.kind = ui::MemorySource::kRecording,
-                    .pool = {.name = sanitise_utf8(path.filename().string()),
-                             .block_size = header.pool.block_size,
-                             .num_blocks = header.pool.num_blocks,
-                             .num_host_blocks = header.pool.num_host_blocks,
-                             .bytes_per_block = header.bytes_per_block,
-                             .num_states = header.pool.num_states,
-                             .num_host_states = header.pool.num_host_states,
-                             .bytes_per_state = header.bytes_per_state,
-                             .max_model_len = header.max_model_len},
-                    .history = MemoryHistory(record_again(reader.start(), read.trace),
-                                             {header.bytes_per_block, header.bytes_per_state})});
+  auto source = std::make_unique<HistorySource>(HistorySource{
+      .kind = ui::MemorySource::kRecording,
+      .pool = {.name = sanitise_utf8(path.filename().string()),
+               .block_size = header.pool.block_size,
+               .num_blocks = header.pool.num_blocks,
+               .num_host_blocks = header.pool.num_host_blocks,
+               .bytes_per_block = header.bytes_per_block,
+               .num_states = header.pool.num_states,
+               .num_host_states = header.pool.num_host_states,
+               .bytes_per_state = header.bytes_per_state,
+               .window = header.pool.window,
+               .num_window_blocks = header.pool.num_window_blocks,
+               .num_host_window_blocks = header.pool.num_host_window_blocks,
+               .bytes_per_window_block = header.bytes_per_window_block,
+               .max_model_len = header.max_model_len},
+      .history =
+          MemoryHistory(record_again(reader.start(), read.trace),
+                        {header.bytes_per_block, header.bytes_per_state, header.bytes_per_window_block})});
   for (metrics::RecordedSequence& sequence : read.sequences) {
     source->history.learn(sequence.sequence,
                           {RequestId{sequence.request}, sequence.output_index, sequence.num_prompt_tokens});

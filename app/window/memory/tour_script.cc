@@ -25,6 +25,7 @@ const std::vector<TourScript>& tour_scripts() {
   static const std::string kAnswer = "and mathematician renowned for his work";
   static const std::string kManner = "You answer in one short sentence . Be kind and be exact .";
   static const std::string kWho = "a mathematician who broke codes";
+  static const std::string kBriefly = "You answer in one short sentence . Be kind and exact .";
   static const std::vector<TourAsk> kTooMuchForThePool = {
       {.label = "Alan",
        .prompt = "Alan Turing is a computer scientist",
@@ -93,15 +94,21 @@ const std::vector<TourScript>& tour_scripts() {
                  .num_tokens = 8}}},
       {.title = "A shared task prefix",
        .beginning = "Two requests begin with the same instruction. The second finds it in the cache.",
-       .end = "The instruction was computed once. This works across chats, even after the first one ends.",
-       .num_blocks = 10,
+       .end = "The instruction was computed once. This works across chats, even after the first one ends. "
+              "A next turn goes on inside the block in which the one before it ended: that one is copied.",
+       .num_blocks = 12,
        .asks = {{.label = "Otter",
                  .prompt = "Translate English to German : cheese Käse plush giraffe sea otter",
                  .answers = {"Seeotter the sea cat slept"}},
                 {.at_step = 3,
                  .label = "Giraffe",
                  .prompt = "Translate English to German : cheese Käse sea otter plush giraffe",
-                 .answers = {"Plüschgiraffe and the cat slept"}}}},
+                 .answers = {"Plüschgiraffe and the cat slept"}},
+                {.at_step = 10,
+                 .label = "Next turn",
+                 .prompt = "Translate English to German : cheese Käse plush giraffe sea otter "
+                           "Seeotter the sea cat slept and the dog ?",
+                 .answers = {"Seehund"}}}},
       {.title = "Preemption by swap",
        .beginning =
            "The pool is too small for both. The request that arrived last moves to the host pool and back.",
@@ -136,6 +143,33 @@ const std::vector<TourScript>& tour_scripts() {
                  .label = "Another chat",
                  .prompt = kManner + " Who was Ada Lovelace ?",
                  .answers = {"a mathematician"}}}},
+      {.title = "Windows",
+       .beginning =
+           "In some models most layers read the last words only: here a window of eight. What they keep of a "
+           "block is its window part, and the parts have a small pool of their own.",
+       .end = "The window pool stayed as small as one window, however long the texts. What was kept in it is "
+              "what stands where others go on: at the end of the system prompt and of a turn.",
+       .num_blocks = 16,
+       .window = 8,
+       .num_window_blocks = 7,
+       .asks = {{.label = "Turn 1",
+                 .prompt = kBriefly + " Who was Alan Turing ?",
+                 .answers = {kWho},
+                 .num_system_words = 12},
+                {.at_step = 9,
+                 .label = "Turn 2",
+                 .prompt = kBriefly + " Who was Alan Turing ? " + kWho + " Where ?",
+                 .answers = {"in England and later in America"},
+                 .num_system_words = 12},
+                {.at_step = 17,
+                 .label = "Another chat",
+                 .prompt = kBriefly + " Who was Ada Lovelace ?",
+                 .answers = {"a mathematician"},
+                 .num_system_words = 12},
+                {.at_step = 22,
+                 .label = "Else",
+                 .prompt = "You answer in one word and in capitals",
+                 .answers = {"YES SIR"}}}},
   };
   return kScripts;
 }

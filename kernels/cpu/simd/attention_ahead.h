@@ -34,7 +34,10 @@ class Ahead {
 
   // What is asked for from now on. What was left of the earlier visits is forgotten.
   void follow_keys(const AttentionTile& tile, Visits visits) { follow(tile, visits, /*values=*/false); }
-  void follow_values(const AttentionTile& tile, Visits visits) { follow(tile, visits, /*values=*/true); }
+  // Those of a latent tile came with its keys.
+  void follow_values(const AttentionTile& tile, Visits visits) {
+    follow(tile, tile.is_latent ? Visits() : visits, /*values=*/true);
+  }
   // Keys of what comes next, if anything does.
   void follow_next(const AttentionTile* tile, Visits visits) {
     if (tile != nullptr) return follow_keys(*tile, visits);
@@ -118,7 +121,7 @@ class Ahead {
     const std::byte* keys = block + tile_->scales_offset + kKvScaleBytes * offset;
     for (std::int64_t i = 0; i < kKvScaleBytes * size; i += kLineBytes) {
       ask_for_line(keys + i);
-      ask_for_line(keys + half + i);
+      if (!tile_->is_latent) ask_for_line(keys + half + i);
     }
   }
 

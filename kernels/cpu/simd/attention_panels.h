@@ -24,9 +24,10 @@ static_assert(kPanelQueries % kScoreQueries == 0 && kPanelQueries % kValueQuerie
 // 157.5 and 154.5, 64 rows 296 and 297.)
 constexpr int kFewestOfPanels = 128;
 
-// Is it such a range, and are there enough queries to pay for converting it?
+// Is it such a range, and are there enough queries to pay for converting it? A latent range's floats (1.1 MB
+// for keys of 576 and values of 512) would not stay in the second level.
 inline bool takes_panels(const AttentionTile& tile, Visits visits) {
-  if (!kStreamsRanges) return false;
+  if (!kStreamsRanges || tile.is_latent) return false;
   const int num_queries = tile.num_rows * tile.group_size;
   if (num_queries < kFewestOfPanels || visits.size == 0 || visits.size > kMostCommonVisits) return false;
   for (int v = 0; v < visits.size; ++v) {
@@ -61,7 +62,7 @@ template <class Stored>
 void convert_values_of_range(const RangeJob& job) {
   using Word = typename Stored::Word;
   const AttentionTile& tile = job.tile;
-  const std::int64_t padded = round_up(tile.head_dim);
+  const std::int64_t padded = round_up(tile.value_dim);
   float* target = job.workspace.values;
   for (int v = 0; v < job.visits.size; ++v) {
     const Visit& visit = job.visits.start[v];
@@ -70,7 +71,7 @@ void convert_values_of_range(const RangeJob& job) {
     for_each_piece(tile, visit, [&](const std::byte* block, int offset, int size, int) {
       const Word* values = reinterpret_cast<const Word*>(block + tile.half_head_bytes);
       for (int i = 0; i < size; ++i, target += padded)
-        convert_values<Stored>(values + (offset + i) * tile.head_dim, tile.head_dim, target);
+        convert_values<Stored>(values + (offset + i) * tile.value_dim, tile.value_dim, target);
     });
   }
 }
@@ -110,7 +111,7 @@ void attend_by_panels(const RangeJob& job, const AttentionTile* next_tile, Visit
   convert_keys_of_range<Stored>(job);
   convert_values_of_range<Stored>(job);
   const Visit range = whole_range(job);
-  const std::int64_t padded = round_up(job.tile.head_dim);
+  const std::int64_t padded = round_up(job.tile.value_dim);
   const float* rows[kAttentionRange];
   for (int i = 0; i < range.count; ++i) rows[i] = job.workspace.values + i * padded;
 

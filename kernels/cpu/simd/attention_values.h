@@ -1,7 +1,7 @@
 // Sums of weighted values, each one chain over the positions of a range, ascending.
 #pragma once
 
-#include "kernels/cpu/simd/attention_workspace.h"
+#include "kernels/cpu/simd/attention_scores.h"
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 
@@ -12,7 +12,7 @@ struct ValueTask {
   int count;                                 // positions
   const float* weights;                      // of the first query and position
   float* sums;                               // of the first query
-  std::int32_t head_dim;
+  std::int32_t value_dim;
   bool begins;  // nothing is in `sums` yet
 };
 
@@ -20,7 +20,7 @@ struct ValueTask {
 template <class Stored, int kQueries, int kVectors, bool kAsks>
 void value_tile(const ValueTask<Stored>& task, int dimension, Ahead& ahead) {
   constexpr int kLines = larger(1, static_cast<int>(sizeof(typename Stored::Word)) * kVectors / 4);
-  const std::int64_t sums_stride = attention_partial_floats(task.head_dim);
+  const std::int64_t sums_stride = attention_partial_floats(task.value_dim);
   float* sums = task.sums + dimension;
   F32x16 totals[kQueries][kVectors];
   OCTAVO_UNROLL
@@ -71,7 +71,7 @@ void value_panel(int num_queries, const ValueTask<Stored>& task, Ahead& ahead) {
   if constexpr (kQueries > 1) {
     if (num_queries < kQueries) return value_panel<Stored, kQueries - 1, kAsks>(num_queries, task, ahead);
   }
-  const int dimensions = static_cast<int>(round_up(task.head_dim));
+  const int dimensions = static_cast<int>(round_up(task.value_dim));
   constexpr int kWide = kValueVectors * kLanes;
   int d = 0;
   for (; d + kWide <= dimensions; d += kWide)
@@ -89,8 +89,8 @@ void add_values(const RangeJob& job, const Visit& visit, const typename Stored::
   const int begin = visit.first_position - job.first_position;
   const auto add_positions = [&](int from, int to, int query, int num_queries) {
     if (from >= to) return;
-    const ValueTask<Stored> task{rows + (from - begin),       to - from,         job.scores(query) + from,
-                                 job.partial(query).values(), job.tile.head_dim, begins};
+    const ValueTask<Stored> task{rows + (from - begin),       to - from,          job.scores(query) + from,
+                                 job.partial(query).values(), job.tile.value_dim, begins};
     value_panel<Stored, kValueQueries, kAsks>(num_queries, task, job.ahead);
   };
   const int visit_end = begin + visit.count;
@@ -119,17 +119,17 @@ void add_values_to_all(const RangeJob& job, const Visit& visit, const typename S
 inline void clear_sums(const RangeJob& job) {
   for (int query = job.first_query; query < job.end_query; ++query) {
     if (job.count(query) == 0) continue;
-    for (int d = 0; d < job.tile.head_dim; d += kLanes) store(job.partial(query).values() + d, zero());
+    for (int d = 0; d < job.tile.value_dim; d += kLanes) store(job.partial(query).values() + d, zero());
   }
 }
 
 template <class Stored>
-void convert_values(const typename Stored::Word* source, int head_dim, float* target) {
+void convert_values(const typename Stored::Word* source, int value_dim, float* target) {
   int d = 0;
-  for (; d + kLanes <= head_dim; d += kLanes) store(target + d, Stored::read(source + d));
-  if (d == head_dim) return;
+  for (; d + kLanes <= value_dim; d += kLanes) store(target + d, Stored::read(source + d));
+  if (d == value_dim) return;
   typename Stored::Word words[kLanes] = {};  // a whole vector would reach past the last value of the pool
-  for (int lane = 0; d + lane < head_dim; ++lane) words[lane] = source[d + lane];
+  for (int lane = 0; d + lane < value_dim; ++lane) words[lane] = source[d + lane];
   store(target + d, Stored::read(words));
 }
 
@@ -149,32 +149,90 @@ inline void scale_weights(const RangeJob& job, const Visit& visit, const float* 
   }
 }
 
+// Four rows of four numbers become columns.
+OCTAVO_INLINE void transpose_square(const float* source, std::int64_t source_stride, float* target,
+                                    std::int64_t target_stride) {
+  typedef float Four __attribute__((vector_size(16), aligned(4), may_alias));
+  const auto row = [&](int i) { return *reinterpret_cast<const Four*>(source + i * source_stride); };
+  const auto put = [&](int i, Four values) { *reinterpret_cast<Four*>(target + i * target_stride) = values; };
+  const Four a = row(0), b = row(1), c = row(2), d = row(3);
+  const Four ab_low = __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  const Four ab_high = __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  const Four cd_low = __builtin_shufflevector(c, d, 0, 4, 1, 5);
+  const Four cd_high = __builtin_shufflevector(c, d, 2, 6, 3, 7);
+  put(0, __builtin_shufflevector(ab_low, cd_low, 0, 1, 4, 5));
+  put(1, __builtin_shufflevector(ab_low, cd_low, 2, 3, 6, 7));
+  put(2, __builtin_shufflevector(ab_high, cd_high, 0, 1, 4, 5));
+  put(3, __builtin_shufflevector(ab_high, cd_high, 2, 3, 6, 7));
+}
+
+// The first value_dim dimensions of a visit's converted keys [dimensions][kChunk], as values [count][padded].
+inline void values_of_keys(const float* keys, int count, int value_dim, float* values) {
+  constexpr int kSide = 4;
+  const std::int64_t padded = round_up(value_dim);
+  int t = 0;
+  for (; t + kSide <= count; t += kSide) {
+    int d = 0;
+    for (; d + kSide <= value_dim; d += kSide)
+      transpose_square(keys + d * kChunk + t, kChunk, values + t * padded + d, padded);
+    for (; d < value_dim; ++d) {
+      for (int i = 0; i < kSide; ++i) values[(t + i) * padded + d] = keys[d * kChunk + t + i];
+    }
+  }
+  for (; t < count; ++t) {
+    for (int d = 0; d < value_dim; ++d) values[t * padded + d] = keys[d * kChunk + t];
+  }
+  for (t = 0; t < count; ++t) {
+    for (std::int64_t d = value_dim; d < padded; ++d) values[t * padded + d] = 0.0f;
+  }
+}
+
+// Of a visit of a latent tile; they are converted again, because a range's floats do not fit the second
+// level.
+template <class Stored>
+void load_latent_values(const RangeJob& job, const Visit& visit) {
+  using Word = typename Stored::Word;
+  const AttentionTile& tile = job.tile;
+  Word* gathered = reinterpret_cast<Word*>(job.workspace.gathered);
+  with_key_places(tile.block_size, [&](auto places) {
+    constexpr KeyPlaces kPlaces = decltype(places)::kValue;
+    convert_keys<Stored, kPlaces>(locate_keys<Word, kPlaces>(tile, visit, gathered), num_groups(visit),
+                                  tile.value_dim, job.workspace.keys);
+  });
+  values_of_keys(job.workspace.keys, visit.count, tile.value_dim, job.workspace.values);
+}
+
 template <class Stored>
 void compute_values(const RangeJob& job) {
   clear_sums(job);
   using Word = typename Stored::Word;
   const AttentionTile& tile = job.tile;
-  const std::int64_t padded = round_up(tile.head_dim);
+  const std::int64_t padded = round_up(tile.value_dim);
   const Word* rows[kChunk];  // the value of each position of a visit
   const float* converted_rows[kChunk];
   for (int i = 0; i < kChunk; ++i) converted_rows[i] = job.workspace.values + i * padded;
   for (int v = 0; v < job.visits.size; ++v) {
     const Visit& visit = job.visits.start[v];
-    for_each_piece(tile, visit, [&](const std::byte* block, int offset, int size, int done) {
-      const Word* values = reinterpret_cast<const Word*>(block + tile.half_head_bytes);
-      for (int i = 0; i < size; ++i) rows[done + i] = values + (offset + i) * tile.head_dim;
-    });
     if constexpr (scales_values<Stored>()) {
       float* scales = job.workspace.value_scales;
       load_scales<Stored>(tile, visit, /*values=*/true, 1.0f, scales);
       scale_weights(job, visit, scales);
     }
-    if (padded == tile.head_dim && visit.end_query - visit.first_query <= kMostUnconverted) {
+    if (tile.is_latent) {
+      load_latent_values<Stored>(job, visit);
+      add_values_to_all<StoredF32, /*kAsks=*/false>(job, visit, converted_rows);
+      continue;
+    }
+    for_each_piece(tile, visit, [&](const std::byte* block, int offset, int size, int done) {
+      const Word* values = reinterpret_cast<const Word*>(block + tile.half_head_bytes);
+      for (int i = 0; i < size; ++i) rows[done + i] = values + (offset + i) * tile.value_dim;
+    });
+    if (padded == tile.value_dim && visit.end_query - visit.first_query <= kMostUnconverted) {
       add_values_to_all<Stored, /*kAsks=*/true>(job, visit, rows);
       continue;
     }
     for (int i = 0; i < visit.count; ++i)
-      convert_values<Stored>(rows[i], tile.head_dim, job.workspace.values + i * padded);
+      convert_values<Stored>(rows[i], tile.value_dim, job.workspace.values + i * padded);
     add_values_to_all<StoredF32, /*kAsks=*/false>(job, visit, converted_rows);
   }
 }

@@ -52,7 +52,7 @@ constexpr std::int64_t round_up_to(std::int64_t value, std::int64_t unit) {
 }
 constexpr std::int64_t round_up(std::int64_t value) { return round_up_to(value, kLanes); }
 
-// One query's result over some positions: weights are exp(score - max), values [head_dim padded to 16] their
+// One query's result over some positions: weights are exp(score - max), values [value_dim padded to 16] their
 // weighted sum.
 struct Partial {
   float* start;
@@ -63,10 +63,12 @@ struct Partial {
 
 // Where things lie in the scratch memory; every part starts at a multiple of 64 bytes.
 struct Workspace {
-  Workspace(std::uintptr_t scratch, std::int64_t num_rows, std::int64_t group_size, std::int64_t head_dim)
+  Workspace(std::uintptr_t scratch, std::int64_t num_rows, std::int64_t group_size, std::int64_t head_dim,
+            std::int64_t value_dim)
       : end(scratch) {
     const std::int64_t num_queries = num_rows * group_size;
-    const std::int64_t partials = num_queries * attention_partial_floats(static_cast<std::int32_t>(head_dim));
+    const std::int64_t partials =
+        num_queries * attention_partial_floats(static_cast<std::int32_t>(value_dim));
     take(merged, partials);
     take(current, partials);
     take(scores, num_queries * kScoreStride);
@@ -75,7 +77,7 @@ struct Workspace {
     take(counts, num_queries);
     take(gathered, kChunk * round_up(head_dim));
     take(keys, kAttentionRange * round_up(head_dim));
-    take(values, kAttentionRange * round_up(head_dim));
+    take(values, kAttentionRange * round_up(value_dim));
     take(key_scales, kAttentionRange);
     take(value_scales, kAttentionRange);
     take(asking_steps, Ahead::most_asking_steps(head_dim));
@@ -97,7 +99,7 @@ struct Workspace {
   std::int32_t* counts;       // [num_queries] end of what it reads; 0: it reads nothing
   float* gathered;            // a visit's keys as stored, [head_dim][kChunk]
   float* keys;                // as floats: [head_dim][kChunk] for each visit of panels, else of one visit
-  float* values;              // as floats: [kAttentionRange][padded head_dim] of panels, else of one visit
+  float* values;              // as floats: [kAttentionRange][padded value_dim] of panels, else of one visit
   float* key_scales;          // of the same positions as `keys`, times the score scale
   float* value_scales;        // of the same positions as `values`
   AskingSteps* asking_steps;  // of Ahead
@@ -135,7 +137,7 @@ struct RangeJob {
     for (int query = first; query < end; ++query) largest = larger(largest, begin(query));
     return largest;
   }
-  Partial partial(int query) const { return {partials + query * attention_partial_floats(tile.head_dim)}; }
+  Partial partial(int query) const { return {partials + query * attention_partial_floats(tile.value_dim)}; }
   float* scores(int query) const {
     return workspace.scores + static_cast<std::int64_t>(query - first_query) * kScoreStride;
   }
@@ -155,7 +157,7 @@ void load_scales(const AttentionTile& tile, const Visit& visit, bool values, flo
   if constexpr (Stored::kHasScales) {
     for_each_piece(tile, visit, [&](const std::byte* block, int offset, int size, int done) {
       const float* source = reinterpret_cast<const float*>(block + tile.scales_offset) + offset +
-                            (values ? tile.block_size : 0);
+                            (values && !tile.is_latent ? tile.block_size : 0);
       for (int i = 0; i < size; ++i) scales[done + i] = source[i] * factor;
     });
   } else {

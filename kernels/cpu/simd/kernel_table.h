@@ -18,9 +18,9 @@ namespace octavo::kernels::cpu {
 struct KvSlot {
   KvType type;
   std::int32_t head_dim;
-  std::int64_t key_stride;  // elements between two dimensions of K: the block size
-  void* key;                // dimension 0
-  void* value;
+  std::int64_t key_stride;     // elements between two dimensions of K: the block size
+  void* key;                   // dimension 0
+  void* value;                 // null: it is part of the key, and not stored again
   float* key_scale = nullptr;  // of types with scales only
   float* value_scale = nullptr;
 };
@@ -48,7 +48,10 @@ struct AttentionTile {
   std::int64_t scales_offset;
   KvType type;
   std::int32_t block_size;
-  std::int32_t head_dim;
+  std::int32_t head_dim;   // of keys
+  std::int32_t value_dim;  // of values, and of `out`
+  bool
+      is_latent;  // values are the first value_dim numbers of the keys, and there is neither V nor its scales
   float score_scale;
   float score_soft_cap;  // 0: none
 
@@ -58,7 +61,7 @@ struct AttentionTile {
   const AttentionRow* rows;
   const float* q;         // first head of the group in row 0; heads lie head_dim apart
   std::int64_t q_stride;  // floats between rows
-  float* out;             // as q
+  float* out;             // as q; heads lie value_dim apart
   std::int64_t out_stride;
   const float* sinks = nullptr;  // [group_size], as of AttentionShape; null: none
 };
@@ -177,7 +180,8 @@ struct KernelTable {
   void (*delta_rule)(const DeltaRuleJob& job);
   void (*state_space)(const StateSpaceJob& job);
 
-  // Rounds one token's key and value [head_dim] to the KV type and stores them.
+  // Rounds one token's key and value [head_dim] to the KV type and stores them; the value where it has a
+  // slot.
   void (*write_kv)(const float* key, const float* value, const KvSlot& slot);
 
   // *max = largest of logits[0, size), *sum = sum of exp(logits[i] - *max), piece_maxima[p] = largest of the
@@ -193,8 +197,8 @@ struct KernelTable {
   // Floats of working memory (aligned to 64 bytes) that the attention kernels want, and of one query's
   // partial result.
   std::int64_t (*attention_scratch_floats)(std::int32_t num_rows, std::int32_t group_size,
-                                           std::int32_t head_dim);
-  std::int64_t (*attention_partial_floats)(std::int32_t head_dim);
+                                           std::int32_t head_dim, std::int32_t value_dim);
+  std::int64_t (*attention_partial_floats)(std::int32_t value_dim);
 
   // All ranges that the tile reads, one after the other, into `out`.
   void (*attend)(const AttentionJob& job, float* scratch);

@@ -37,8 +37,9 @@ void merge_exp_sums(const float* maxima, const float* sums, std::int64_t count, 
 void softmax_weights(const double* scores, std::int64_t size, double best, double inverse_temperature,
                      double* weights, double* piece_sums);
 
-std::int64_t attention_scratch_floats(std::int32_t num_rows, std::int32_t group_size, std::int32_t head_dim);
-std::int64_t attention_partial_floats(std::int32_t head_dim);
+std::int64_t attention_scratch_floats(std::int32_t num_rows, std::int32_t group_size, std::int32_t head_dim,
+                                      std::int32_t value_dim);
+std::int64_t attention_partial_floats(std::int32_t value_dim);
 void attend(const AttentionJob& job, float* scratch);
 void attend_ranges(const AttentionJob& job, float* scratch, float* partials, std::int64_t range_stride);
 void merge_ranges(const AttentionTile& tile, float* partials, std::int64_t range_stride);

@@ -72,10 +72,10 @@ void write_kv(const float* key, const float* value, const KvSlot& slot) {
     auto* const value_target = static_cast<Word*>(slot.value);
     if constexpr (Stored::kHasScales) {
       write_scaled(key, slot.head_dim, key_target, slot.key_stride, slot.key_scale);
-      write_scaled(value, slot.head_dim, value_target, 1, slot.value_scale);
+      if (value_target != nullptr) write_scaled(value, slot.head_dim, value_target, 1, slot.value_scale);
     } else {
       write_rounded<Stored>(key, slot.head_dim, key_target, slot.key_stride);
-      write_rounded<Stored>(value, slot.head_dim, value_target, 1);
+      if (value_target != nullptr) write_rounded<Stored>(value, slot.head_dim, value_target, 1);
     }
   });
 }

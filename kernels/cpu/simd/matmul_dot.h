@@ -1,6 +1,6 @@
 // Integer products of one group of weights with some rows of activations, in the vectors of integers_avx512.h
 // or integers_avx2.h: by the instructions for dot products where the machine has them, else by multiplying
-// pairs. matmul_portable.h says the same in plain C++. Included by matmul.cc only.
+// pairs. matmul_portable.h says the same in plain C++. Included by matmul_numbers.h only.
 //
 // Order of the loops: one quad of weights in a register meets all rows before the next. The rows' sums are
 // independent, so that no instruction waits for the one before it, and few registers are needed.

@@ -1,8 +1,9 @@
 // Groups of a grid's indices (matmul_table.h) as bytes: looking entries up one after the other, unless
-// grids_avx512.h does it in registers, and putting signs on them. Included by matmul.cc only.
+// grids_avx512.h does it in registers, and putting signs on them. Included by matmul_floats.cc only.
 #pragma once
 
 #include "kernels/cpu/simd.h"
+#include "kernels/cpu/simd/matmul_numbers.h"
 #include "kernels/cpu/simd/matmul_table.h"
 #include "kernels/dequantize_grids.h"
 #if defined(OCTAVO_SIMD_AVX512)

@@ -1,5 +1,5 @@
 // Integer products of one group of weights with some rows of activations in plain C++; matmul_dot.h holds
-// the same functions. Included by matmul.cc only, inside the namespace of the instruction set.
+// the same functions. Included by matmul_numbers.h only.
 #pragma once
 
 #include "kernels/cpu/simd.h"

@@ -1,5 +1,5 @@
-// The seam between matmul.cc, compiled once, and simd/matmul.cc, compiled for each instruction set: plain
-// data and pointers to functions, nothing inline.
+// The seam between matmul.cc, compiled once, and simd/matmul_integers.cc and simd/matmul_floats.cc, compiled
+// for each instruction set: plain data and pointers to functions, nothing inline.
 //
 // A panel holds 16 rows of weights, side by side in the lanes of a register; its columns come in groups
 // of 32. The bytes of a group, quad q being columns 4q..4q+3 of the group:
@@ -321,16 +321,21 @@ constexpr int least_expanded_rows(int max_rows, int max_plane_tiles) {
   return (max_rows * max_plane_tiles + 1) / (max_plane_tiles + 1);
 }
 
-struct MatmulTable {
-  TileKernels int8, int16;  // quantised formats only
+// Sums of products of floats, and what both kinds of products need expanded.
+struct FloatMatmulTable {
   TileKernels f32;
   ExpandFunction expand[kNumExpandable];  // by PanelFormat, from kFirstExpandable on; null for kF32
+};
+
+struct IntegerMatmulTable {
+  TileKernels int8, int16;  // quantised formats only
   // Sets the lines first[0], first[row_stride], ... of one row.
   void (*set_int8_row)(const float* values, std::int64_t columns, Int8Line* first, std::int64_t row_stride);
   void (*set_int16_row)(const float* values, std::int64_t columns, Int16Line* first, std::int64_t row_stride);
 };
 
 // REQUIRES: isa is one of usable_instruction_sets(), or nothing of the table is called.
-const MatmulTable& matmul_table(InstructionSet isa);
+const FloatMatmulTable& float_matmul_table(InstructionSet isa);
+const IntegerMatmulTable& integer_matmul_table(InstructionSet isa);
 
 }  // namespace octavo::kernels::cpu

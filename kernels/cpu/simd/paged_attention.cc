@@ -87,7 +87,7 @@ void walk_ranges(const AttentionJob& job, const Workspace& workspace, const Targ
 }
 
 // At most kLanes pairs of partials at once: into[i] becomes what into[i] and later[i] are together.
-void merge_partials(const Partial* into, const Partial* later, int count, int head_dim) {
+void merge_partials(const Partial* into, const Partial* later, int count, int value_dim) {
   alignas(64) float keeps[kLanes] = {}, takes[kLanes] = {};
   for (int i = 0; i < count; ++i) {
     const float largest = into[i].max() > later[i].max() ? into[i].max() : later[i].max();
@@ -100,69 +100,72 @@ void merge_partials(const Partial* into, const Partial* later, int count, int he
   for (int i = 0; i < count; ++i) {
     into[i].sum() = __builtin_fmaf(into[i].sum(), keeps[i], later[i].sum() * takes[i]);
     const F32x16 keep = set1(keeps[i]), take = set1(takes[i]);
-    for (int d = 0; d < head_dim; d += kLanes) {
+    for (int d = 0; d < value_dim; d += kLanes) {
       const F32x16 taken = mul(load(later[i].values() + d), take);
       store(into[i].values() + d, fma(load(into[i].values() + d), keep, taken));
     }
   }
 }
 
-void copy_partial(Partial from, Partial to, int head_dim) {
+void copy_partial(Partial from, Partial to, int value_dim) {
   to.max() = from.max();
   to.sum() = from.sum();
-  for (int d = 0; d < head_dim; d += kLanes) store(to.values() + d, load(from.values() + d));
+  for (int d = 0; d < value_dim; d += kLanes) store(to.values() + d, load(from.values() + d));
 }
 
 // Brings the job's queries into what they are over the ranges before, as many at once as merge_partials
 // takes.
 void merge_range(const RangeJob& job, float* merged) {
   const AttentionTile& tile = job.tile;
-  const std::int64_t size = attention_partial_floats(tile.head_dim);
+  const std::int64_t size = attention_partial_floats(tile.value_dim);
   Partial into[kLanes], later[kLanes];
   int num_pairs = 0;
   for (int query = job.first_query; query < job.end_query; ++query) {
     if (job.count(query) == 0) continue;
     const Partial target{merged + query * size};
     if (tile.rows[query / tile.group_size].first >= job.first_position) {  // its first range
-      copy_partial(job.partial(query), target, tile.head_dim);
+      copy_partial(job.partial(query), target, tile.value_dim);
       continue;
     }
     into[num_pairs] = target;
     later[num_pairs++] = job.partial(query);
     if (num_pairs < kLanes) continue;
-    merge_partials(into, later, num_pairs, tile.head_dim);
+    merge_partials(into, later, num_pairs, tile.value_dim);
     num_pairs = 0;
   }
-  merge_partials(into, later, num_pairs, tile.head_dim);
+  merge_partials(into, later, num_pairs, tile.value_dim);
 }
 
 // The sink is one more score, without a value; it comes last, so that where a row's ranges begin and end is
 // none of its business.
-void add_sink(Partial partial, float sink, int head_dim) {
+void add_sink(Partial partial, float sink, int value_dim) {
   const float largest = partial.max() > sink ? partial.max() : sink;
   const float keep = exp_of(partial.max() - largest);
   partial.sum() = __builtin_fmaf(partial.sum(), keep, exp_of(sink - largest));
-  for (int d = 0; d < head_dim; d += kLanes)
+  for (int d = 0; d < value_dim; d += kLanes)
     store(partial.values() + d, mul(load(partial.values() + d), set1(keep)));
 }
 
 void write_out(const AttentionTile& tile, int query, Partial partial) {
   const AttentionRow& row = tile.rows[query / tile.group_size];
-  float* out = tile.out + row.row * tile.out_stride + std::int64_t{query % tile.group_size} * tile.head_dim;
-  if (tile.sinks != nullptr) add_sink(partial, tile.sinks[query % tile.group_size], tile.head_dim);
-  for (int d = 0; d < tile.head_dim; ++d) out[d] = partial.values()[d] / partial.sum();
+  float* out = tile.out + row.row * tile.out_stride + std::int64_t{query % tile.group_size} * tile.value_dim;
+  if (tile.sinks != nullptr) add_sink(partial, tile.sinks[query % tile.group_size], tile.value_dim);
+  for (int d = 0; d < tile.value_dim; ++d) out[d] = partial.values()[d] / partial.sum();
 }
 
 Workspace workspace_for(const AttentionTile& tile, float* scratch) {
-  return {reinterpret_cast<std::uintptr_t>(scratch), tile.num_rows, tile.group_size, tile.head_dim};
+  return {reinterpret_cast<std::uintptr_t>(scratch), tile.num_rows, tile.group_size, tile.head_dim,
+          tile.value_dim};
 }
 
 }  // namespace
 
-std::int64_t attention_partial_floats(std::int32_t head_dim) { return kLanes + round_up(head_dim); }
+std::int64_t attention_partial_floats(std::int32_t value_dim) { return kLanes + round_up(value_dim); }
 
-std::int64_t attention_scratch_floats(std::int32_t num_rows, std::int32_t group_size, std::int32_t head_dim) {
-  return static_cast<std::int64_t>(Workspace(0, num_rows, group_size, head_dim).end / sizeof(float));
+std::int64_t attention_scratch_floats(std::int32_t num_rows, std::int32_t group_size, std::int32_t head_dim,
+                                      std::int32_t value_dim) {
+  return static_cast<std::int64_t>(Workspace(0, num_rows, group_size, head_dim, value_dim).end /
+                                   sizeof(float));
 }
 
 void attend_ranges(const AttentionJob& job, float* scratch, float* partials, std::int64_t range_stride) {
@@ -174,7 +177,7 @@ void attend_ranges(const AttentionJob& job, float* scratch, float* partials, std
 void attend(const AttentionJob& job, float* scratch) {
   const AttentionTile& tile = job.tile;
   const Workspace workspace = workspace_for(tile, scratch);
-  const std::int64_t size = attention_partial_floats(tile.head_dim);
+  const std::int64_t size = attention_partial_floats(tile.value_dim);
   walk_ranges(
       job, workspace,
       [&](int range) { return range == tile.first_range ? workspace.merged : workspace.current; },
@@ -186,7 +189,7 @@ void attend(const AttentionJob& job, float* scratch) {
 }
 
 void merge_ranges(const AttentionTile& tile, float* partials, std::int64_t range_stride) {
-  const std::int64_t size = attention_partial_floats(tile.head_dim);
+  const std::int64_t size = attention_partial_floats(tile.value_dim);
   const auto row_of = [&](int query) -> const AttentionRow& { return tile.rows[query / tile.group_size]; };
   const auto first_of = [&](int query) { return row_of(query).first / kAttentionRange; };
   const auto last_of = [&](int query) { return row_of(query).position / kAttentionRange; };
@@ -206,7 +209,7 @@ void merge_ranges(const AttentionTile& tile, float* partials, std::int64_t range
         into[num_pairs] = partial(query, first_of(query));
         later[num_pairs++] = partial(query, range);
       }
-      merge_partials(into, later, num_pairs, tile.head_dim);
+      merge_partials(into, later, num_pairs, tile.value_dim);
     }
     for (int query = begin; query < end; ++query) write_out(tile, query, partial(query, first_of(query)));
   }

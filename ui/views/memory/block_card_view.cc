@@ -11,6 +11,41 @@
 namespace octavo::ui {
 namespace {
 
+std::string part_text(const MemoryWorkspaceState& state, const BlockCard& card) {
+  const WindowCard& window = *card.window;
+  switch (card.state.window) {
+    case WindowPart::kUsed: {
+      std::string text = "Its window part, in place " + with_thousands(card.state.window_place.value) +
+                         ", is read by " + count_text(window.num_readers, "sequence");
+      const std::int32_t num_passed = window.num_owners - window.num_readers;
+      if (num_passed > 0) text += "; " + with_thousands(num_passed) + " left it behind";
+      return text + ".";
+    }
+    case WindowPart::kCached:
+      return "Nobody reads its window part, in place " + with_thousands(card.state.window_place.value) +
+             ", now. It is " + window_keeping(card.state.window_retention) + ".";
+    case WindowPart::kNone: break;
+  }
+  if (window.gone_us < 0) return "It has no window part yet: nothing is written into it.";
+  std::string text =
+      "Every window that read it has passed, and its window part went at " + time_text(state, window.gone_us);
+  if (!window.gone_for.empty()) return text + ": " + window.gone_for + " needed the place.";
+  return text + ": nobody could have found it again.";
+}
+
+std::string resume_text(const WindowCard& window) {
+  switch (window.resume) {
+    case WindowResume::kUnfindable: return {};
+    case WindowResume::kYes:
+      return "A prompt that begins with the same tokens goes on right behind this block: the window before "
+             "its end is there.";
+    case WindowResume::kMissing: break;
+  }
+  return "A prompt that begins with the same tokens cannot go on right behind this block: of " +
+         count_text(window.num_needed, "window part") + " before its end, " +
+         with_thousands(window.num_missing) + (window.num_missing == 1 ? " is" : " are") + " gone.";
+}
+
 void draw_facts(const Frame& frame, const MemoryWorkspaceState& state, const BlockCard& card, float width) {
   const TextStyle mono = mono_text(frame);
   const BlockSnapshot& block = card.state;
@@ -37,6 +72,25 @@ void draw_facts(const Frame& frame, const MemoryWorkspaceState& state, const Blo
   if (card.born_us >= 0) fact("allocated at " + time_text(state, card.born_us));
   if (card.last_us >= 0)
     fact("last used " + time_text(state, card.last_us) + ", step " + with_thousands(block.last_step));
+}
+
+// What layers of each kind keep of the block, and who goes on behind it.
+void draw_layers(const Frame& frame, const MemoryWorkspaceState& state, const BlockCard& card, float width) {
+  if (!card.window) return;
+  gap(frame, 8);
+  heading_line(frame, "Kept of this block");
+  const TextStyle small = small_text(frame);
+  const bool has_part = card.state.window != WindowPart::kNone;
+  line(frame, small, bytes_text(state.pool.bytes_per_block) + " for layers that read everything", width);
+  line(frame, small,
+       (has_part ? bytes_text(state.pool.bytes_per_window_block) : std::string("nothing")) +
+           " for layers with a window of " + count_text(state.pool.window, "token"),
+       width);
+  gap(frame, 4);
+  const std::string words[] = {part_text(state, card), resume_text(*card.window)};
+  for (const std::string& text : words) {
+    if (!text.empty()) paragraph(frame, tiny_text(frame), text, width);
+  }
 }
 
 void draw_tokens(const Frame& frame, const BlockCard& card, float width) {
@@ -117,6 +171,7 @@ void draw_block_card(const Frame& frame, const MemoryWorkspaceState& state) {
   ImGui::BeginChild("card_body", {0, 0}, ImGuiChildFlags_NavFlattened);
   const float width = ImGui::GetContentRegionAvail().x;
   draw_facts(frame, state, card, width);
+  draw_layers(frame, state, card, width);
   draw_tokens(frame, card, width);
   if (!card.why.empty()) {
     gap(frame, 6);

@@ -10,6 +10,7 @@
 #include "engine/base/format.h"
 #include "ui/memory_actions.h"
 #include "ui/views/memory/state_strip.h"
+#include "ui/views/memory/window_part_strip.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -38,7 +39,8 @@ float fitting_pitch(const Frame& frame, std::size_t count, ImVec2 room) {
   return std::clamp(std::floor(std::sqrt(std::max(area, 1.0f)) * 4) / 4, 1.0f, 2.0f);
 }
 
-void draw_key(const Frame& frame, const CellLook& look, std::string_view text, bool& is_first) {
+void draw_key(const Frame& frame, const CellLook& look, std::string_view text, bool& is_first,
+              WindowPart part = WindowPart::kNone) {
   const float most = frame.px(200);
   const float width = frame.px(15) + std::min(text_width(frame, tiny_text(frame), text), most);
   if (!is_first) {
@@ -48,7 +50,9 @@ void draw_key(const Frame& frame, const CellLook& look, std::string_view text, b
   is_first = false;
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float side = frame.px(9), top = at.y + frame.px(5);
-  draw_cell(frame.theme, ImGui::GetWindowDrawList(), {at.x, top}, {at.x + side, top + side}, look);
+  const ImVec2 low{at.x, top}, high{at.x + side, top + side};
+  draw_cell(frame.theme, ImGui::GetWindowDrawList(), low, high, look);
+  draw_window_mark(frame, ImGui::GetWindowDrawList(), low, high, part, look.colour);
   ImGui::Dummy({side, side});
   beside(frame, 6);
   line(frame, tiny_text(frame), text, most);
@@ -138,6 +142,11 @@ void BlockMap::fit() {
   pan_ = {0, 0};
 }
 
+void BlockMap::next_colour(const MemoryWorkspaceState& state) {
+  const int num_colours = kNumBlockColours - (state.pool.num_window_blocks > 0 ? 0 : 1);
+  colour_ = static_cast<BlockColour>((static_cast<int>(colour_) + 1) % num_colours);
+}
+
 void BlockMap::next_order() {
   order_ = static_cast<BlockOrder>((static_cast<int>(order_) + 1) % kNumBlockOrders);
 }
@@ -152,18 +161,21 @@ void BlockMap::draw(const Frame& frame, const MemoryWorkspaceState& state, ImVec
     end_card();
     return;
   }
+  if (colour_ == BlockColour::kWindow && state.pool.num_window_blocks == 0) colour_ = BlockColour::kOwner;
   update_order(state);
   update_flashes(state);
   const bool has_host = state.pool.num_host_blocks > 0;
   const ImVec2 room = ImGui::GetContentRegionAvail();
   const float host = has_host ? std::min(room.y * 0.28f, frame.px(120)) : frame.px(22);
-  const float states = state_strip_height(frame, state, room.x);
-  draw_device(frame, state, {room.x, std::max(frame.px(60), room.y - host - states - frame.px(42))},
+  const float strips =
+      state_strip_height(frame, state, room.x) + window_part_strip_height(frame, state, room.x);
+  draw_device(frame, state, {room.x, std::max(frame.px(60), room.y - host - strips - frame.px(42))},
               pointing);
   gap(frame, 4);
   draw_legend(frame, state);
   gap(frame, 6);
   draw_state_strip(frame, state, room.x, pointing);
+  draw_window_part_strip(frame, state, room.x, pointing);
   draw_host(frame, state, host);
   end_card();
 }
@@ -189,7 +201,7 @@ void BlockMap::draw_heading(const Frame& frame, const MemoryWorkspaceState& stat
   draw_text(frame, ImGui::GetWindowDrawList(), {at.x + note_x, at.y + frame.px(1)}, small_text(frame),
             first_that_fits(frame, small_text(frame), notes, room), room);
   ImGui::SetCursorScreenPos({at.x + width - chips + frame.px(8), at.y - frame.px(3)});
-  if (chip(frame, "colour", colour, {.min_width = colour_width})) next_colour();
+  if (chip(frame, "colour", colour, {.min_width = colour_width})) next_colour(state);
   tooltip(frame, "Colour by (C)");
   const float order_x = at.x + width - chips + frame.px(16) + colour_width;
   ImGui::SetCursorScreenPos({order_x, at.y - frame.px(3)});
@@ -293,6 +305,10 @@ void BlockMap::draw_cells(const Frame& frame, const MemoryWorkspaceState& state,
       }
       if (!is_small && state.blocks[static_cast<std::size_t>(block)].checkpoint >= 0)
         draw_checkpoint_flag(frame, list, from, to, look.colour);
+      if (!is_small) {
+        draw_window_mark(frame, list, from, to,
+                         state.snapshot->blocks[static_cast<std::size_t>(block)].window, look.colour);
+      }
       if (!has_text) continue;
       const BlockSnapshot& shown = state.snapshot->blocks[static_cast<std::size_t>(block)];
       const bool is_plain = !look.hatched && look.fill >= 1.0f;
@@ -406,9 +422,18 @@ void BlockMap::draw_legend(const Frame& frame, const MemoryWorkspaceState& state
       }
       key({mix(theme.muted, theme.panel, 0.35f)}, "not shared");
       break;
+    case BlockColour::kWindow:
+      key(look_of_part(theme, WindowPart::kUsed), "window part read");
+      key(look_of_part(theme, WindowPart::kCached), "kept");
+      key(look_of_part(theme, WindowPart::kNone), "left behind");
+      key({theme.free}, "free");
+      return;
   }
   key({theme.cached}, "cached");
   key({theme.free}, "free");
+  if (state.pool.num_window_blocks == 0) return;
+  draw_key(frame, {theme.cached}, "window part read", is_first, WindowPart::kUsed);
+  draw_key(frame, {theme.cached}, "kept", is_first, WindowPart::kCached);
 }
 
 void BlockMap::draw_host(const Frame& frame, const MemoryWorkspaceState& state, float height) {

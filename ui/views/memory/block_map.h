@@ -21,9 +21,8 @@ class BlockMap {
 
   void zoom(float factor) { wanted_zoom_ *= factor; }
   void fit();
-  void next_colour() {
-    colour_ = static_cast<BlockColour>((static_cast<int>(colour_) + 1) % kNumBlockColours);
-  }
+  // That of windows only where there are window parts.
+  void next_colour(const MemoryWorkspaceState& state);
   void next_order();
   // Only blocks that hold something, as large as they fit.
   void show_occupied(bool occupied) { shows_occupied_ = occupied; }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "engine/base/format.h"
 #include "ui/memory_actions.h"
@@ -37,6 +38,13 @@ Layout layout_of(const Frame& frame, const MemoryWorkspaceState& state, float wi
   return layout;
 }
 
+bool is_left_behind(const TableLine& line, std::size_t index) {
+  return !line.is_heading && std::cmp_less(index, line.num_left_behind);
+}
+
+// Paler than what the window is over.
+ImU32 left_behind_colour(const Theme& theme, ImU32 colour) { return mix(colour, theme.panel, 0.62f); }
+
 // Diagonals the other way than those of shared cells, and an outline: it lies in the host pool.
 void draw_swapped_cell(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 high, ImU32 colour) {
   list->AddRectFilled(low, high, with_alpha(colour, 0.16f), frame.px(2));
@@ -63,17 +71,20 @@ void draw_cell_of(const Frame& frame, const MemoryWorkspaceState& state, const T
   const ImU32 colour = frame.theme.owner(line.colour_index);
   const bool is_pointed = ImGui::IsWindowHovered() && ImGui::IsMouseHoveringRect(low, high);
   if (line.state == SequenceState::kSwapped) {
-    draw_swapped_cell(frame, list, low, high, colour);
+    draw_swapped_cell(frame, list, low, high,
+                      is_left_behind(line, index) ? left_behind_colour(frame.theme, colour) : colour);
     if (is_pointed)
       tooltip_now(frame, "Logical block " + std::to_string(index) + "\nswapped out to host block " +
-                             with_thousands(block));
+                             with_thousands(block) +
+                             (is_left_behind(line, index) ? "\nleft behind by its window" : ""));
     return;
   }
   if (block < 0 || static_cast<std::size_t>(block) >= state.snapshot->blocks.size()) return;
   CellLook look = look_of(frame, state, static_cast<std::size_t>(block), BlockColour::kOwner);
-  look.colour = line.is_ghost     ? mix(frame.theme.cached, colour, 0.3f)
-                : line.is_heading ? mix(colour, frame.theme.panel, 0.35f)
-                                  : colour;
+  look.colour = line.is_ghost                 ? mix(frame.theme.cached, colour, 0.3f)
+                : line.is_heading             ? mix(colour, frame.theme.panel, 0.35f)
+                : is_left_behind(line, index) ? left_behind_colour(frame.theme, colour)
+                                              : colour;
   draw_cell(frame.theme, list, low, high, look);
   if (layout.has_ids) {
     TextStyle style = tiny_text(frame);
@@ -89,12 +100,16 @@ void draw_cell_of(const Frame& frame, const MemoryWorkspaceState& state, const T
   }
   if (state.blocks[static_cast<std::size_t>(block)].checkpoint >= 0)
     draw_checkpoint_flag(frame, list, low, high, look.colour);
+  draw_window_mark(frame, list, low, high, state.snapshot->blocks[static_cast<std::size_t>(block)].window,
+                   look.colour);
   const bool is_chosen = state.card && state.card->block.value == block;
   if (is_pointed) {
     pointing.block = block;
-    tooltip_now(frame, (line.is_ghost ? "Left in the cache by " + line.label
-                                      : "Logical block " + std::to_string(index)) +
-                           "\n" + block_summary(state, block));
+    tooltip_now(
+        frame,
+        (line.is_ghost ? "Left in the cache by " + line.label : "Logical block " + std::to_string(index)) +
+            (is_left_behind(line, index) ? "\nleft behind by the window of " + line.label : "") + "\n" +
+            block_summary(state, block));
     if (ImGui::IsMouseClicked(ImGuiMouseButton_Left)) frame.actions.push(actions::ChooseBlock{block});
   }
   if (is_chosen || is_pointed || is_lit(state, block)) draw_cell_ring(frame.theme, list, low, high);
@@ -175,6 +190,8 @@ void draw_block_tables(const Frame& frame, const MemoryWorkspaceState& state, Po
       "hatched: shared · bracket: prefix shared with another row · outlined: in host memory · "
       "faint: left in the cache by an idle chat";
   if (state.pool.num_states > 0) key += " · dot: its recurrent state · corner: a checkpoint stands there";
+  if (state.pool.num_window_blocks > 0)
+    key += " · paler: left behind by its window · line at the foot: window part read · dots: kept";
   paragraph(frame, note, key, layout.width);
   ImGui::EndChild();
 }

@@ -14,8 +14,9 @@ namespace {
 
 constexpr float kStoryHeight = 38;
 
-constexpr std::array<const char*, 8> kWords = {"in short", "all kinds", "allocated, freed", "reused, shared",
-                                               "copied",   "swapped",   "evicted",          "states"};
+constexpr std::array<const char*, 9> kWords = {"in short",       "all kinds", "allocated, freed",
+                                               "reused, shared", "copied",    "swapped",
+                                               "evicted",        "states",    "windows"};
 
 std::uint64_t chat_of(const MemoryWorkspaceState& state, std::uint64_t sequence) {
   const auto found = state.timeline->names.find(sequence);
@@ -70,9 +71,15 @@ void EventLog::draw(const Frame& frame, const MemoryWorkspaceState& state, Point
 }
 
 void EventLog::draw_filters(const Frame& frame, const MemoryWorkspaceState& state) {
-  if (chip(frame, "kinds", kWords[static_cast<std::size_t>(kinds_)]))
-    kinds_ = static_cast<Kinds>((static_cast<std::size_t>(kinds_) + 1) %
-                                (kWords.size() - (state.pool.num_states > 0 ? 0 : 1)));
+  const auto is_offered = [&](Kinds kinds) {
+    return (kinds != Kinds::kStates || state.pool.num_states > 0) &&
+           (kinds != Kinds::kWindows || state.pool.num_window_blocks > 0);
+  };
+  const auto next = [](Kinds kinds) {
+    return static_cast<Kinds>((static_cast<std::size_t>(kinds) + 1) % kWords.size());
+  };
+  if (chip(frame, "kinds", kWords[static_cast<std::size_t>(kinds_)])) kinds_ = next(kinds_);
+  while (!is_offered(kinds_)) kinds_ = next(kinds_);
   tooltip(frame, "Filter by kind");
   beside(frame, 6);
   if (chip(frame, "chats", chat_word(state, chat_), {.max_width = frame.px(96)}))
@@ -156,6 +163,7 @@ bool EventLog::passes(const MemoryWorkspaceState& state, const LogLine& line) co
              line.kind == BlockEventKind::kSwapDrop;
     case Kinds::kEvicted: return line.kind == BlockEventKind::kEvict;
     case Kinds::kStates: return is_of_states(line.kind);
+    case Kinds::kWindows: return is_of_windows(line.kind);
   }
   return true;
 }

@@ -14,7 +14,7 @@ class EventLog {
   void draw(const Frame& frame, const MemoryWorkspaceState& state, Pointing& pointing);
 
  private:
-  enum class Kinds { kTold, kAll, kTaken, kShared, kCopied, kSwapped, kEvicted, kStates };
+  enum class Kinds { kTold, kAll, kTaken, kShared, kCopied, kSwapped, kEvicted, kStates, kWindows };
 
   void draw_filters(const Frame& frame, const MemoryWorkspaceState& state);
   void draw_stories(const Frame& frame, const MemoryWorkspaceState& state);

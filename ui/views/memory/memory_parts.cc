@@ -33,6 +33,7 @@ ImU32 colour_of_used(const Frame& frame, const MemoryWorkspaceState& state, std:
       return mix(theme.accent, theme.owner(1),
                  std::min(1.0f, 0.3f * static_cast<float>(block.ref_count - 1)));
     case BlockColour::kState: return block.filled < state.pool.block_size ? theme.warning : theme.accent;
+    case BlockColour::kWindow:
     case BlockColour::kAge: break;
     case BlockColour::kSharing: {
       const std::uint16_t group = index < state.blocks.size() ? state.blocks[index].group : kNobody;
@@ -51,6 +52,7 @@ const char* colour_word(BlockColour colour) {
     case BlockColour::kState: return "state";
     case BlockColour::kAge: return "age";
     case BlockColour::kSharing: return "sharing";
+    case BlockColour::kWindow: return "window";
   }
   return "";
 }
@@ -78,8 +80,22 @@ CellLook look_of(const Frame& frame, const MemoryWorkspaceState& state, std::siz
     const float age = age_of(state.blocks[index].last_us, state.cursor.time_us);
     return {mix(frame.theme.accent, frame.theme.cached, age), fill_of(state, block), false};
   }
+  if (colour == BlockColour::kWindow) {
+    CellLook look = look_of_part(frame.theme, block.window);
+    look.fill = fill_of(state, block);
+    return look;
+  }
   if (block.state == BlockState::kCached) return {frame.theme.cached};
   return {colour_of_used(frame, state, index, colour), fill_of(state, block), block.ref_count > 1};
+}
+
+CellLook look_of_part(const Theme& theme, WindowPart part) {
+  switch (part) {
+    case WindowPart::kUsed: return {theme.accent};
+    case WindowPart::kCached: return {mix(theme.accent, theme.panel, 0.55f)};
+    case WindowPart::kNone: break;
+  }
+  return {theme.cached};
 }
 
 const char* state_word(BlockState state) {
@@ -101,6 +117,16 @@ const char* place_word(CheckpointReason reason) {
   return "";
 }
 
+const char* window_keeping(RetentionClass retention) {
+  switch (retention) {
+    case RetentionClass::kScratch: return "kept while there is room";
+    case RetentionClass::kChat: return "kept for the next turn";
+    case RetentionClass::kSystemPrompt: return "kept for whoever has the same system prompt";
+    case RetentionClass::kPinned: return "kept, as its block is pinned";
+  }
+  return "";
+}
+
 std::string block_summary(const MemoryWorkspaceState& state, int index) {
   const auto at = static_cast<std::size_t>(index);
   const BlockSnapshot& block = state.snapshot->blocks[at];
@@ -110,7 +136,13 @@ std::string block_summary(const MemoryWorkspaceState& state, int index) {
   if (block.state == BlockState::kUsed) text += "\n" + count_text(block.ref_count, "reference");
   const std::uint16_t owner = at < state.blocks.size() ? state.blocks[at].owner : kNobody;
   if (owner < state.sequences.size()) text += "\n" + state.sequences[owner].label;
-  return text;
+  if (state.pool.num_window_blocks == 0) return text;
+  switch (block.window) {
+    case WindowPart::kUsed: return text + "\nwindow part in use";
+    case WindowPart::kCached: return text + "\nwindow part " + window_keeping(block.window_retention);
+    case WindowPart::kNone: break;
+  }
+  return text + "\nno window part: left behind";
 }
 
 bool is_lit(const MemoryWorkspaceState& state, int block) {
@@ -125,6 +157,30 @@ bool is_state_lit(const MemoryWorkspaceState& state, int state_slot) {
 
 std::string time_text(const MemoryWorkspaceState& state, std::int64_t time_us) {
   return seconds_text(time_us - state.timeline->origin_us);
+}
+
+void draw_window_mark(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 high, WindowPart part,
+                      ImU32 ground) {
+  if (part == WindowPart::kNone) return;
+  const float width = high.x - low.x, inset = std::floor(width * 0.18f);
+  const float thickness = std::max(2.0f, std::floor((high.y - low.y) * 0.13f));
+  const float bottom = high.y - std::max(1.0f, std::floor((high.y - low.y) * 0.1f)), top = bottom - thickness;
+  const float from = low.x + inset, to = high.x - inset;
+  const ImU32 colour = readable(frame.theme.text, ground);
+  if (part == WindowPart::kUsed) return list->AddRectFilled({from, top}, {to, bottom}, colour);
+  const float dot = std::max(1.0f, std::min(thickness, std::floor((to - from) * 0.22f)));
+  for (const float x : {from, (from + to - dot) * 0.5f, to - dot})
+    list->AddRectFilled({std::round(x), top}, {std::round(x) + dot, bottom}, colour);
+}
+
+void draw_strip_key(const Frame& frame, const CellLook& look, const char* text, float right) {
+  const float width = frame.px(15) + text_width(frame, tiny_text(frame), text);
+  if (ImGui::GetCursorScreenPos().x + width > right) return;
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  const float side = frame.px(9), top = at.y + frame.px(5);
+  draw_cell(frame.theme, ImGui::GetWindowDrawList(), {at.x, top}, {at.x + side, top + side}, look);
+  draw_text(frame, ImGui::GetWindowDrawList(), {at.x + frame.px(15), at.y}, tiny_text(frame), text);
+  ImGui::SetCursorScreenPos({at.x + width + frame.px(12), at.y});
 }
 
 float widest_chip(const Frame& frame, std::initializer_list<std::string_view> words) {

@@ -9,6 +9,7 @@
 #include "engine/base/text.h"
 #include "ui/memory_actions.h"
 #include "ui/views/memory/state_strip.h"
+#include "ui/views/memory/window_part_strip.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
@@ -189,8 +190,19 @@ void draw_band(const Frame& frame, const MemoryWorkspaceState& state, ImDrawList
   }
 }
 
+// Of a window part, in the space below the slots: a line while somebody reads it, dashes while it is kept.
+void draw_foot(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 high, WindowPart part) {
+  if (part == WindowPart::kNone) return;
+  const float thickness = std::max(2.0f, frame.px(2.5f)), y = std::floor(high.y - frame.px(1.5f) - thickness);
+  const float from = low.x + frame.px(kCellPadding), to = high.x - frame.px(kCellPadding);
+  const ImU32 colour = frame.theme.text;
+  if (part == WindowPart::kUsed) return list->AddRectFilled({from, y}, {to, y + thickness}, colour);
+  for (float x = from; x < to; x += frame.px(9))
+    list->AddRectFilled({x, y}, {std::min(x + frame.px(4), to), y + thickness}, colour);
+}
+
 void draw_block(const Frame& frame, const MemoryWorkspaceState& state, const Layout& layout, ImVec2 low,
-                int block, const ShownCell& cell) {
+                int block, const ShownCell& cell, WindowPart part) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const ImVec2 high{low.x + layout.cell.x, low.y + layout.cell.y};
   const Theme& theme = frame.theme;
@@ -199,6 +211,7 @@ void draw_block(const Frame& frame, const MemoryWorkspaceState& state, const Lay
   list->AddRect(low, high, theme.line, frame.px(4), 1.0f);
   if (!is_free) draw_band(frame, state, list, low, layout.cell.x, cell);
   draw_header(frame, state, list, low, layout.cell.x, block, cell);
+  draw_foot(frame, list, low, high, part);
   const ImVec2 slot = slot_extent(frame, layout);
   const ImU32 colour = colour_of(frame, state, cell);
   for (int i = 0; i < state.pool.block_size; ++i) {
@@ -217,46 +230,77 @@ void draw_block(const Frame& frame, const MemoryWorkspaceState& state, const Lay
 
 // ---- copies
 
-void draw_arrow(const Frame& frame, ImDrawList* list, ImVec2 from, ImVec2 to, ImU32 colour) {
-  const ImVec2 way{to.x - from.x, to.y - from.y};
+// Through all points; the head ends at the last one.
+void draw_arrow(const Frame& frame, ImDrawList* list, std::vector<ImVec2> points, ImU32 colour) {
+  const ImVec2 to = points.back(), before = points[points.size() - 2];
+  const ImVec2 way{to.x - before.x, to.y - before.y};
   const float length = std::max(1.0f, std::sqrt(way.x * way.x + way.y * way.y));
   const ImVec2 along{way.x / length, way.y / length}, across{-along.y, along.x};
-  const float head = frame.px(11), half = frame.px(6), bend = std::min(length * 0.12f, frame.px(28));
+  const float head = frame.px(8), half = frame.px(5);
   const ImVec2 neck{to.x - along.x * head, to.y - along.y * head};
-  const ImVec2 middle{(from.x + neck.x) * 0.5f + across.x * bend, (from.y + neck.y) * 0.5f + across.y * bend};
   const ImVec2 left{neck.x + across.x * half, neck.y + across.y * half};
   const ImVec2 right{neck.x - across.x * half, neck.y - across.y * half};
-  const float thickness = std::max(2.0f, frame.px(2.5f)), halo = thickness + frame.px(3);
-  list->AddBezierQuadratic(from, middle, neck, frame.theme.panel, halo);
-  list->AddTriangle(left, to, right, frame.theme.panel, frame.px(3));
-  list->AddCircleFilled(from, frame.px(5.5f), frame.theme.panel);
-  list->AddBezierQuadratic(from, middle, neck, colour, thickness);
+  const float thickness = std::max(2.0f, frame.px(2.5f)), halo = thickness + frame.px(2);
+  points.back() = {to.x - along.x * head * 0.5f, to.y - along.y * head * 0.5f};
+  const auto count = static_cast<int>(points.size());
+  list->AddPolyline(points.data(), count, frame.theme.panel, halo);
+  list->AddTriangle(left, to, right, frame.theme.panel, frame.px(2));
+  list->AddPolyline(points.data(), count, colour, thickness);
   list->AddTriangleFilled(left, to, right, colour);
-  list->AddCircleFilled(from, frame.px(4), colour);
+  list->AddCircleFilled(points.front(), frame.px(3.5f), colour);
 }
 
 ImU32 arrow_colour(const Frame& frame, CopyKind kind) {
   return kind == CopyKind::kCopy ? frame.theme.text : frame.theme.warning;
 }
 
-ImVec2 middle_of_slots(const Frame& frame, const Layout& layout, ImVec2 origin, int block) {
-  const ImVec2 low = layout.low(origin, block);
-  return {low.x + layout.cell.x * 0.5f,
-          low.y + (frame.px(kCellHeader) + layout.cell.y - frame.px(kCellPadding)) * 0.5f};
+// From the border of one cell to the border of another, in the space between cells, where no word stands.
+// `lane` keeps arrows of one step apart.
+std::vector<ImVec2> route(const Layout& layout, ImVec2 from_origin, int from, ImVec2 to_origin, int to,
+                          float lane) {
+  const ImVec2 source = layout.low(from_origin, from), target = layout.low(to_origin, to);
+  const float half = layout.space * 0.5f;
+  const bool goes_down = target.y > source.y, is_same_row = target.y == source.y;
+  // Within the first row below both, within another above.
+  const bool leaves_below = goes_down || (is_same_row && from < layout.columns);
+  const bool enters_above = goes_down || (is_same_row && !leaves_below);
+  const ImVec2 start{source.x + layout.cell.x * 0.5f + lane,
+                     leaves_below ? source.y + layout.cell.y : source.y};
+  const ImVec2 end{target.x + layout.cell.x * 0.5f + lane,
+                   enters_above ? target.y : target.y + layout.cell.y};
+  const float start_y = start.y + (leaves_below ? half : -half) + lane * 0.5f;
+  const float end_y = end.y + (enters_above ? -half : half) + lane * 0.5f;
+  std::vector<ImVec2> points = {start, {start.x, start_y}};
+  if (std::abs(start_y - end_y) > layout.space) {  // rows lie between: along a column
+    const bool goes_right = target.x > source.x || (target.x == source.x && from % layout.columns == 0);
+    const float x = goes_right ? source.x + layout.cell.x + half : source.x - half;
+    points.push_back({x + lane * 0.5f, start_y});
+    points.push_back({x + lane * 0.5f, end_y});
+  }
+  points.push_back({end.x, end_y});
+  points.push_back(end);
+  return points;
 }
 
 void draw_arrows(const Frame& frame, const SlotMap& slots, const Layout& layout, ImVec2 device, ImVec2 host) {
   const auto count_of = [&](bool of_host) {
     return static_cast<int>(of_host ? slots.host.size() : slots.device.size());
   };
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  // The space around the outermost cells is beyond the child.
+  const ImVec2 low = ImGui::GetWindowPos(), size = ImGui::GetWindowSize();
+  list->PushClipRect({low.x - layout.space, low.y - layout.space},
+                     {low.x + size.x + layout.space, low.y + size.y + layout.space});
+  int lane = 0;
   for (const BlockArrow& arrow : slots.arrows) {
     const bool from_host = arrow.kind == CopyKind::kSwapIn, to_host = arrow.kind == CopyKind::kSwapOut;
     if (arrow.from >= count_of(from_host) || arrow.to >= count_of(to_host)) continue;
-    draw_arrow(frame, ImGui::GetWindowDrawList(),
-               middle_of_slots(frame, layout, from_host ? host : device, arrow.from),
-               middle_of_slots(frame, layout, to_host ? host : device, arrow.to),
+    const float apart = frame.px(3) * static_cast<float>(lane++ % 3 - 1);
+    draw_arrow(frame, list,
+               route(layout, from_host ? host : device, arrow.from, to_host ? host : device, arrow.to, apart),
                arrow_colour(frame, arrow.kind));
   }
+  list->PopClipRect();
 }
 
 // ---- pointing
@@ -377,11 +421,21 @@ float draw_legend(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 
   legend.key(side, "reused", slot(SlotUse::kReused));
   legend.key(side, "not read", slot(SlotUse::kKept));
   legend.key(side, "empty slot", [&](ImVec2 low, ImVec2 high) { draw_empty_slot(frame, list, low, high); });
+  if (state.pool.num_window_blocks > 0) {
+    const auto foot = [&](WindowPart part) {
+      return [&frame, list, part](ImVec2 low, ImVec2 high) {
+        draw_foot(frame, list, {low.x - frame.px(kCellPadding), low.y},
+                  {high.x + frame.px(kCellPadding), (low.y + high.y) * 0.5f + frame.px(3)}, part);
+      };
+    };
+    legend.key(side, "window part read", foot(WindowPart::kUsed));
+    legend.key(side, "kept", foot(WindowPart::kCached));
+  }
   const auto has = [&](auto is_wanted) { return std::ranges::any_of(state.slots->arrows, is_wanted); };
   const auto arrow = [&](CopyKind kind) {
     return [&frame, list, kind](ImVec2 low, ImVec2 high) {
       const float y = (low.y + high.y) * 0.5f;
-      draw_arrow(frame, list, {low.x + frame.px(4), y}, {high.x, y}, arrow_colour(frame, kind));
+      draw_arrow(frame, list, {{low.x + frame.px(4), y}, {high.x, y}}, arrow_colour(frame, kind));
     };
   };
   if (has([](const BlockArrow& a) { return a.kind == CopyKind::kCopy; }))
@@ -407,8 +461,11 @@ void draw_pools(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 ex
   const ImVec2 device = ImGui::GetCursorScreenPos();
   const ImVec2 host{device.x, device.y + layout.height(num_device) + between};
   ImGui::InvisibleButton("slot_cells", {room.x, std::max(1.0f, needed() - layout.space)});
-  for (int i = 0; i < num_device; ++i)
-    draw_block(frame, state, layout, layout.low(device, i), i, slots.device[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < num_device; ++i) {
+    const auto block = static_cast<std::size_t>(i);
+    draw_block(frame, state, layout, layout.low(device, i), i, slots.device[block],
+               state.snapshot->blocks[block].window);
+  }
   if (num_host > 0) {
     const auto num_used = std::ranges::count(slots.host, BlockState::kUsed, &ShownCell::state);
     const TextStyle heading = heading_text(frame), note = small_text(frame);
@@ -421,8 +478,11 @@ void draw_pools(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 ex
                 count_text(num_host, "block") + " · " + with_thousands(num_used) + " swapped out",
                 room.x - note_x);
   }
-  for (int i = 0; i < num_host; ++i)
-    draw_block(frame, state, layout, layout.low(host, i), i, slots.host[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < num_host; ++i) {
+    const auto block = static_cast<std::size_t>(i);
+    draw_block(frame, state, layout, layout.low(host, i), i, slots.host[block],
+               state.host[block].has_window ? WindowPart::kUsed : WindowPart::kNone);
+  }
   draw_arrows(frame, slots, layout, device, host);
   point_at(frame, state, layout, device, host, pointing);
   draw_rings(frame, state, layout, device, pointing.block);
@@ -455,8 +515,9 @@ void draw_slot_map(const Frame& frame, const MemoryWorkspaceState& state, ImVec2
   draw_text(frame, list, {top.x + note_x, top.y + frame.px(1)}, note,
             first_that_fits(frame, note, notes, rest), rest);
   const float legend = draw_legend(frame, state, top, width, nullptr);
-  const float states = state_strip_height(frame, state, width);
-  const float height = ImGui::GetContentRegionAvail().y - frame.px(kHeading) - legend - frame.px(8) - states;
+  const float strips =
+      state_strip_height(frame, state, width) + window_part_strip_height(frame, state, width);
+  const float height = ImGui::GetContentRegionAvail().y - frame.px(kHeading) - legend - frame.px(8) - strips;
   ImGui::SetCursorScreenPos({top.x, top.y + frame.px(kHeading)});
   draw_pools(frame, state, {width, std::max(frame.px(80), height)}, pointing);
   const ImVec2 keys{top.x, top.y + frame.px(kHeading) + std::max(frame.px(80), height) + frame.px(8)};
@@ -464,6 +525,7 @@ void draw_slot_map(const Frame& frame, const MemoryWorkspaceState& state, ImVec2
   ImGui::SetCursorScreenPos(keys);
   ImGui::Dummy({width, legend});
   draw_state_strip(frame, state, width, pointing);
+  draw_window_part_strip(frame, state, width, pointing);
   end_card();
 }
 

@@ -117,25 +117,15 @@ float cells_height(const Frame& frame, const MemoryWorkspaceState& state, float 
   return std::min(kMostRows, rows_with(state, pitch, width)) * (pitch + 1);
 }
 
-void draw_key(const Frame& frame, const CellLook& look, const char* text, float right) {
-  const float width = frame.px(15) + text_width(frame, tiny_text(frame), text);
-  if (ImGui::GetCursorScreenPos().x + width > right) return;
-  const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float side = frame.px(9), top = at.y + frame.px(5);
-  draw_cell(frame.theme, ImGui::GetWindowDrawList(), {at.x, top}, {at.x + side, top + side}, look);
-  draw_text(frame, ImGui::GetWindowDrawList(), {at.x + frame.px(15), at.y}, tiny_text(frame), text);
-  ImGui::SetCursorScreenPos({at.x + width + frame.px(12), at.y});
-}
-
 void draw_state_legend(const Frame& frame, const MemoryWorkspaceState& state, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float right = at.x + width;
-  draw_key(frame, {frame.theme.owner(0)}, "running", right);
-  draw_key(frame, {frame.theme.owner(0), 1.0f, true}, "shared", right);
-  draw_key(frame, {frame.theme.cached}, "checkpoint", right);
-  draw_key(frame, {frame.theme.free}, "free", right);
+  draw_strip_key(frame, {frame.theme.owner(0)}, "running", right);
+  draw_strip_key(frame, {frame.theme.owner(0), 1.0f, true}, "shared", right);
+  draw_strip_key(frame, {frame.theme.cached}, "checkpoint", right);
+  draw_strip_key(frame, {frame.theme.free}, "free", right);
   const bool has_swapped = state.snapshot->figures.host_used_states > 0;
-  if (has_swapped) draw_key(frame, {with_alpha(frame.theme.owner(0), 0.3f)}, "swapped out", right);
+  if (has_swapped) draw_strip_key(frame, {with_alpha(frame.theme.owner(0), 0.3f)}, "swapped out", right);
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({width, frame.px(kLegend - 4)});
   tooltip(frame,

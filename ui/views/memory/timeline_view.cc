@@ -219,6 +219,9 @@ std::string step_summary(const MemoryWorkspaceState& state, const StepRecord& re
   text += "\nused " + with_thousands(record.used_blocks) + " · cached " +
           with_thousands(record.cached_blocks) + " · free " + with_thousands(record.free_blocks);
   if (state.pool.num_host_blocks > 0) text += " · host " + with_thousands(record.host_used_blocks);
+  if (state.pool.num_window_blocks > 0)
+    text += "\nwindow parts: read " + with_thousands(record.used_window_blocks) + " · kept " +
+            with_thousands(record.cached_window_blocks);
   text += "\nrunning " + std::to_string(record.num_running) + " · waiting " +
           std::to_string(record.num_waiting) + " · swapped " + std::to_string(record.num_swapped_groups);
   text += "\nprefill " + with_thousands(record.num_prefill_tokens) + " · decode " +
@@ -339,7 +342,7 @@ void TimelineView::draw_controls(const Frame& frame, const MemoryWorkspaceState&
 // What the pools held from a step, or from a change between steps, until the next.
 struct TimelineView::Level {
   std::int64_t time_us = 0;
-  double used = 0, cached = 0, free = 0, host = 0;
+  double used = 0, cached = 0, free = 0, host = 0, windows = 0, held_windows = 0;
   const StepRecord* step = nullptr;  // none: something happened without one
 };
 
@@ -409,10 +412,13 @@ void TimelineView::add_engine(const MemoryWorkspaceState& state, const TimelineS
     if (is_step) {
       const StepRecord& record = (step++)->record;
       levels.push_back({record.begin_us, double(record.used_blocks), double(record.cached_blocks),
-                        double(record.free_blocks), double(record.host_used_blocks), &record});
+                        double(record.free_blocks), double(record.host_used_blocks),
+                        double(record.used_window_blocks),
+                        double(record.used_window_blocks + record.cached_window_blocks), &record});
     } else {
       levels.push_back({between->time_us, double(between->used), double(between->cached),
-                        double(between->free), double(between->host), nullptr});
+                        double(between->free), double(between->host), double(between->used_windows),
+                        double(between->used_windows + between->cached_windows), nullptr});
       ++between;
     }
     if (seconds_of(state, levels.back().time_us) > to_) break;
@@ -452,6 +458,8 @@ void TimelineView::add_levels(const MemoryWorkspaceState& state, const std::vect
     curves_.cached.push_back(used + cached);
     curves_.free.push_back(used + cached + free);
     curves_.host.push_back(used + cached + free + level.host * scale);
+    curves_.windows.push_back(level.windows * scale);
+    curves_.held_windows.push_back(level.held_windows * scale);
     curves_.prefill.push_back(prefill);
     curves_.decode.push_back(decode);
     curves_.step_ms.push_back(longest);
@@ -503,7 +511,7 @@ bool TimelineView::begin_lane(const Frame& frame, const char* id, float height, 
 }
 
 void TimelineView::end_lane(const Frame& frame, const MemoryWorkspaceState& state,
-                            std::initializer_list<std::string> legend) {
+                            const std::vector<std::string>& legend) {
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const ImVec2 low = ImPlot::GetPlotPos(), size = ImPlot::GetPlotSize();
   draw_legend(frame, {low.x + size.x, low.y}, legend);
@@ -518,7 +526,7 @@ void TimelineView::end_lane(const Frame& frame, const MemoryWorkspaceState& stat
 }
 
 // Nothing where the window is too narrow for it: what a lane shows is told by the pointer, too.
-void TimelineView::draw_legend(const Frame& frame, ImVec2 at, std::initializer_list<std::string> legend) {
+void TimelineView::draw_legend(const Frame& frame, ImVec2 at, const std::vector<std::string>& legend) {
   if (legend_width_ <= 0) return;
   TextStyle style = tiny_text(frame);
   style.em = 11;
@@ -567,16 +575,21 @@ void TimelineView::draw_memory(const Frame& frame, const MemoryWorkspaceState& s
   shade("free", curves_.time, curves_.cached, curves_.free, mix(theme.free, theme.panel, 0.55f));
   shade("cached", curves_.time, curves_.used, curves_.cached, theme.cached);
   shade("used", curves_.time, curves_.zero, curves_.used, mix(theme.accent, theme.panel, 0.25f));
+  const bool has_windows = state.pool.num_window_blocks > 0;
+  if (has_windows) {  // a part is of one block: they are as many of the blocks below
+    trace(frame, "held_windows", curves_.time, curves_.held_windows, with_alpha(theme.text, 0.45f));
+    trace(frame, "windows", curves_.time, curves_.windows, theme.text);
+  }
   ImDrawList* list = ImPlot::GetPlotDrawList();
   const float low = ImPlot::GetPlotPos().y, high = low + ImPlot::GetPlotSize().y;
   const std::vector<Mark> marks = choose_marks(frame, state, from_, to_);
   const Border border = find_border(state);
   draw_mark_lines(frame, list, marks, low, high);
-  if (state.pool.num_host_blocks > 0) {
-    end_lane(frame, state, {"blocks, bottom to top:", "used · cached · free", "in the host pool"});
-  } else {
-    end_lane(frame, state, {"blocks, bottom to top:", "used · cached · free"});
-  }
+  std::vector<std::string> legend = {"blocks, bottom to top:", "used · cached · free"};
+  if (state.pool.num_host_blocks > 0) legend.push_back("in the host pool");
+  if (has_windows) legend.push_back("line: window parts read,");
+  if (has_windows) legend.push_back("paler: read and kept");
+  end_lane(frame, state, legend);
   draw_mark_words(frame, list, marks, low);
   draw_border(frame, state, list, border, low, high);
 }

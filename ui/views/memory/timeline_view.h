@@ -5,7 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -28,13 +27,14 @@ class TimelineView {
   // Levels as stairs: they hold until the next step. Thinned to what a screen can show.
   struct Curves {
     std::vector<double> time, zero, used, cached, free, host;
+    std::vector<double> windows, held_windows;  // window parts that are read; and those that are kept
     std::vector<double> prefill, decode, step_ms;
     std::vector<double> rate_time, token_rate, request_rate;
     double most_tokens = 1, most_ms = 1, most_rate = 1, most_requests = 1;
 
     // What has a value for each `time`.
-    std::array<std::vector<double>*, 8> lanes() {
-      return {&zero, &used, &cached, &free, &host, &prefill, &decode, &step_ms};
+    std::array<std::vector<double>*, 10> lanes() {
+      return {&zero, &used, &cached, &free, &host, &windows, &held_windows, &prefill, &decode, &step_ms};
     }
   };
   struct Level;
@@ -48,8 +48,8 @@ class TimelineView {
   void draw_controls(const Frame& frame, const MemoryWorkspaceState& state, float width);
   bool begin_lane(const Frame& frame, const char* id, float height, double top, bool has_axis);
   void end_lane(const Frame& frame, const MemoryWorkspaceState& state,
-                std::initializer_list<std::string> legend);
-  void draw_legend(const Frame& frame, ImVec2 at, std::initializer_list<std::string> legend);
+                const std::vector<std::string>& legend);
+  void draw_legend(const Frame& frame, ImVec2 at, const std::vector<std::string>& legend);
   void draw_memory(const Frame& frame, const MemoryWorkspaceState& state, float height, bool has_axis);
   void draw_requests(const Frame& frame, const MemoryWorkspaceState& state, float height, bool has_axis);
   void draw_tokens(const Frame& frame, const MemoryWorkspaceState& state, float height, bool has_axis);
