@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "engine/base/ids.h"
 
@@ -11,12 +10,8 @@ namespace octavo::simulation {
 
 class Problem {
  public:
-  void note(std::string sentence) {
-    if (!first_) first_ = std::move(sentence);
-  }
-  void note(RequestId request_id, const std::string& sentence) {
-    note("request " + std::to_string(request_id.value) + ": " + sentence);
-  }
+  void note(std::string sentence);
+  void note(RequestId request_id, const std::string& sentence);
   bool exists() const { return first_.has_value(); }
   const std::optional<std::string>& first() const { return first_; }
 
