@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <optional>
+#include <utility>
 #include <vector>
 
 namespace octavo::simulation {
@@ -30,13 +31,19 @@ class GapRulesTest : public ::testing::Test {
 
   static std::vector<EngineEvent> tokens_of(std::int32_t first_output, std::int32_t end_output) {
     std::vector<EngineEvent> events;
-    for (std::int32_t index = first_output; index < end_output; ++index)
-      events.push_back(TokensGenerated{.request_id = kRequest, .output_index = index});
+    for (std::int32_t index = first_output; index < end_output; ++index) {
+      TokensGenerated tokens;
+      tokens.request_id = kRequest;
+      tokens.output_index = index;
+      events.push_back(std::move(tokens));
+    }
     return events;
   }
 
   void step(const SimulatedRunner::Timing& timing, const std::vector<EngineEvent>& events) {
-    rules_.check(StepView{.before = nothing_, .after = nothing_, .events = events}, timing);
+    rules_.check(
+        StepView{.before = nothing_, .after = nothing_, .events = events, .block_events = {}, .drafted = {}},
+        timing);
   }
 
   static Script with_target() {
