@@ -1,5 +1,6 @@
 #include "engine/model/expert_config.h"
 
+#include <algorithm>
 #include <string>
 
 #include "engine/model/limits.h"
@@ -89,6 +90,10 @@ class ExpertReader {
     }
     for (std::int32_t layer = 0; layer < context_.num_layers; ++layer)
       config_.layers.push_back(layer >= num_dense && (layer + 1) % step == 0 && may_have_experts(layer));
+    // Those that only guess further tokens stand behind the others, and have some.
+    OCTAVO_TRY(const auto num_guessing, header_.find<std::uint64_t>(key("nextn_predict_layers")));
+    const std::uint64_t num_more = std::min<std::uint64_t>(num_guessing.value_or(0), kMaxLayers);
+    config_.layers.insert(config_.layers.end(), static_cast<std::size_t>(num_more), true);
     return {};
   }
 

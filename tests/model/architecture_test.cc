@@ -220,7 +220,7 @@ TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
                            "deepseek2_lite",
                            "cohere2",
                            "command-r",
-                           "exaone4_windows",
+                           "exaone4",
                            "hunyuan-dense",
                            "llama4",
                            "muse-glimmer",
