@@ -268,7 +268,7 @@ VARIANTS = {
                                       keys={"attention.layer_norm_rms_epsilon": 1e-6, "attention.layer_norm_epsilon": 1e-6}),
     "nemotron_h_moe": dict(architecture="nemotron_h_moe", layers=6, head_dim=24, untied=True, **LONG,
                            recurrent=dict(pattern="MEM*EM", groups=2, heads=6, head_dim=16, state=24, bias=True, norm=True),
-                           experts=dict(count=8, used=3, hidden=32, shared=48, selection_bias=True),
+                           experts=dict(count=8, used=3, hidden=32, shared=64, selection_bias=True),
                            keys={"attention.layer_norm_epsilon": 1e-5, "expert_weights_norm": True, "expert_weights_scale": 2.5,
                                  "expert_group_count": 1}),
     "nemotron_h_moe_latent": dict(architecture="nemotron_h_moe", layers=5, width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, predicted=1,
@@ -605,6 +605,10 @@ class Shape:
         yield from self._norm(prefix + "nextn.enorm")
         yield from self._norm(prefix + "nextn.hnorm")
         yield from self._linear(prefix + "nextn.eh_proj", self.width, 2 * self.width)
+        if self.variant.get("own_head"):
+            yield prefix + "nextn.embed_tokens.weight", VOCABULARY, self.width, 0.0, 1.0
+            yield from self._norm(prefix + "nextn.shared_head_norm")
+            yield from self._linear(prefix + "nextn.shared_head_head", VOCABULARY, self.width)
 
     def _norm(self, name, size=None):
         yield name + ".weight", None, size or self.width, 1.0, 0.125

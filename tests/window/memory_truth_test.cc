@@ -105,11 +105,12 @@ class Life {
         .num_blocks = random_.between(has_windows ? 34 : 20, 48),
         .num_host_blocks = random_.chance(0.2) ? 0 : random_.between(6, 20),
         .num_states = has_states ? random_.between(8, 14) : 0,
-        .num_host_states = has_states ? random_.between(0, 6) : 0,
+        .num_host_states = has_states ? random_.between(2, 8) : 0,
         .window = has_windows ? random_.between(5, 9) : 0,
         .num_window_blocks = has_windows ? random_.between(26, 32) : 0,
-        .num_host_window_blocks = has_windows ? random_.between(0, 12) : 0,
-        .preemption_mode = random_.chance(0.5) ? PreemptionPolicy::kSwap : PreemptionPolicy::kAuto,
+        .num_host_window_blocks = has_windows ? random_.between(8, 20) : 0,
+        .preemption_mode = random_.chance(has_states || has_windows ? 0.9 : 0.5) ? PreemptionPolicy::kSwap
+                                                                                 : PreemptionPolicy::kAuto,
         .speculative = !has_states && random_.chance(0.3) ? Speculation::kNgram : Speculation::kOff,
         .seed = random_.next() % 1'000,
         .first_request = engines_.empty() ? 1 : engines_.back()->next_request().value};
