@@ -250,7 +250,7 @@ INSTANTIATE_TEST_SUITE_P(
                     std::tuple{"gemma4_embedded", 7}, std::tuple{"gemma4_experts", 8},
                     std::tuple{"deepseek2_groups", 1}, std::tuple{"deepseek2_lite", 2},
                     std::tuple{"muse-glimmer", 0}, std::tuple{"llama4", 3}, std::tuple{"olmo2", 1},
-                    std::tuple{"nemotron_h_moe_latent", 2}, std::tuple{"command-r_head_norms", 5}),
+                    std::tuple{"nemotron_h_moe", 2}, std::tuple{"command-r", 5}),
     [](const auto& info) {
       std::string name = std::get<0>(info.param);
       std::replace(name.begin(), name.end(), '-', '_');
@@ -269,7 +269,7 @@ INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfWindows,
                          testing::Values(std::tuple{"gemma2", 0}, std::tuple{"gemma3", 1},
                                          std::tuple{"gpt-oss", 2}, std::tuple{"llama_with_window", 3},
                                          std::tuple{"gemma4", 0}, std::tuple{"gemma4_embedded", 1},
-                                         std::tuple{"muse-glimmer", 2}, std::tuple{"exaone4_windows", 3}),
+                                         std::tuple{"muse-glimmer", 2}, std::tuple{"olmo2_windows", 3}),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);
                            std::replace(name.begin(), name.end(), '-', '_');

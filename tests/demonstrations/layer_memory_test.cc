@@ -104,8 +104,8 @@ TEST_P(WindowMemory, OfTooFewBlocksIsRefused) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Architectures, WindowMemory,
-                         testing::Values("cohere2", "exaone4_windows", "gemma2", "gemma3", "gemma4",
-                                         "llama_with_window", "olmo2_windows"),
+                         testing::Values("cohere2", "gemma2", "gemma3", "gemma4", "llama_with_window",
+                                         "olmo2_windows"),
                          [](const auto& info) { return std::string(info.param); });
 
 class RecurrentMemory : public testing::TestWithParam<const char*> {};

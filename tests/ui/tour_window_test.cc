@@ -105,7 +105,7 @@ TEST_F(TourWindow, EveryBeamHasItsColourInMapTablesAndLegend) {
 
 TEST_F(TourWindow, AVisitorTypesATextAndItIsPlayed) {
   open({}, large_settings());
-  open_chapter(11);  // the last one
+  open_chapter(12);  // the last one
   play([this](ImGuiTestContext* context) {
     context->ItemClick("**/##trial_first");
     context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_A);

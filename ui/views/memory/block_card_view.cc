@@ -84,7 +84,7 @@ void draw_layers(const Frame& frame, const MemoryWorkspaceState& state, const Bl
   line(frame, small, bytes_text(state.pool.bytes_per_block) + " for layers that read everything", width);
   line(frame, small,
        (has_part ? bytes_text(state.pool.bytes_per_window_block) : std::string("nothing")) +
-           " for layers with a window of " + count_text(state.pool.window, "token"),
+           " for layers with a window",
        width);
   gap(frame, 4);
   const std::string words[] = {part_text(state, card), resume_text(*card.window)};

@@ -445,6 +445,25 @@ float draw_legend(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 
   return legend.height();
 }
 
+// Over the arrows between the pools, which pass behind its words.
+void draw_host_heading(const Frame& frame, const SlotMap& slots, ImVec2 at, float width) {
+  const auto num_host = static_cast<int>(slots.host.size());
+  const auto num_used = std::ranges::count(slots.host, BlockState::kUsed, &ShownCell::state);
+  const TextStyle heading = heading_text(frame), note = small_text(frame);
+  ImDrawList* list = ImGui::GetWindowDrawList();
+  const auto draw = [&](ImVec2 low, const TextStyle& style, const std::string& text, float room) {
+    const float end = low.x + std::min(text_width(frame, style, text), room);
+    list->AddRectFilled({low.x - frame.px(3), low.y}, {end + frame.px(3), low.y + frame.px(style.em * 1.3f)},
+                        frame.theme.panel);
+    draw_text(frame, list, low, style, text, room);
+  };
+  draw(at, heading, "Host pool", width);
+  const float note_x = text_width(frame, heading, "Host pool") + frame.px(12);
+  if (note_x >= width) return;
+  draw({at.x + note_x, at.y + frame.px(1)}, note,
+       count_text(num_host, "block") + " · " + with_thousands(num_used) + " swapped out", width - note_x);
+}
+
 void draw_pools(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent, Pointing& pointing) {
   ImGui::BeginChild("slots", extent, ImGuiChildFlags_NavFlattened);
   const SlotMap& slots = *state.slots;
@@ -466,24 +485,13 @@ void draw_pools(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 ex
     draw_block(frame, state, layout, layout.low(device, i), i, slots.device[block],
                state.snapshot->blocks[block].window);
   }
-  if (num_host > 0) {
-    const auto num_used = std::ranges::count(slots.host, BlockState::kUsed, &ShownCell::state);
-    const TextStyle heading = heading_text(frame), note = small_text(frame);
-    const ImVec2 at{device.x, host.y - between + frame.px(2)};
-    ImDrawList* list = ImGui::GetWindowDrawList();
-    draw_text(frame, list, at, heading, "Host pool", room.x);
-    const float note_x = text_width(frame, heading, "Host pool") + frame.px(12);
-    if (note_x < room.x)
-      draw_text(frame, list, {at.x + note_x, at.y + frame.px(1)}, note,
-                count_text(num_host, "block") + " · " + with_thousands(num_used) + " swapped out",
-                room.x - note_x);
-  }
   for (int i = 0; i < num_host; ++i) {
     const auto block = static_cast<std::size_t>(i);
     draw_block(frame, state, layout, layout.low(host, i), i, slots.host[block],
                state.host[block].has_window ? WindowPart::kUsed : WindowPart::kNone);
   }
   draw_arrows(frame, slots, layout, device, host);
+  if (num_host > 0) draw_host_heading(frame, slots, {device.x, host.y - between + frame.px(2)}, room.x);
   point_at(frame, state, layout, device, host, pointing);
   draw_rings(frame, state, layout, device, pointing.block);
   ImGui::EndChild();
