@@ -71,8 +71,10 @@ class Liar {
       std::vector<std::uint64_t>& dimensions = d.tensor(name).dimensions;
       if (dimensions.size() == 1) {
         dimensions = {dimensions[0] / 2, 2};
-      } else {
+      } else if (dimensions[1] % 2 == 0) {
         dimensions[0] *= 2, dimensions[1] /= 2;
+      } else {
+        dimensions[0] /= 2, dimensions[1] *= 2;
       }
     });
     change(name + "-of-integers", "M2", "\"" + name + "\" has type", [=](ModelDraft& d) {
@@ -656,7 +658,9 @@ void add_further_files(HostileFiles& files) {
 
   const Liar nemotron("nemotron_h_moe_latent", files);
   nemotron.i32("moe_latent_size", {-1, 1 << 20});
-  nemotron.i32("expert_count", {-1, 8});
+  nemotron.i32("expert_count", {-1});
+  nemotron.change("expert_count-8", "M2", "has the shape",
+                  [](ModelDraft& d) { d.set_u32("nemotron_h_moe.expert_count", 8); });
   nemotron.f32("expert_weights_scale", {-1.0f, kNan});
   nemotron.change("moe_latent_size-21", "M2", "has the shape",
                   [](ModelDraft& d) { d.set_u32("nemotron_h_moe.moe_latent_size", 21); });
