@@ -1,5 +1,6 @@
 #include "engine/opened_model.h"
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,9 +36,12 @@ bool needs_states(const model::ModelConfig& config) {
          config.parts.recurrent_layers != model::RecurrentLayers::kNone;
 }
 
-bool needs_other_norms(const model::Architecture& parts) {
+bool needs_other_norms(const model::Architecture& parts, const model::ModelTensors& tensors) {
+  const auto has_head_norms = [](const model::LayerTensors& layer) { return !layer.query_norm.empty(); };
+  const bool has_layer_norms =
+      parts.head_norm_kind != kernels::NormKind::kRms && std::ranges::any_of(tensors.layers, has_head_norms);
   return parts.normalises_embedding || !parts.has_input_norms || parts.head_norms_follow_rotation ||
-         parts.head_norm_kind != kernels::NormKind::kRms;
+         has_layer_norms;
 }
 
 }  // namespace
@@ -60,7 +64,7 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
                                       .needs_states = needs_states(config),
                                       .needs_unequal_layers = !config.has_usual_layers(),
                                       .needs_scaled_queries = config.query_scale_factor > 0.0,
-                                      .needs_other_norms = needs_other_norms(config.parts),
+                                      .needs_other_norms = needs_other_norms(config.parts, tensors),
                                       .needs_latent_attention = config.parts.has_latent_attention,
                                       .needs_chunks = config.has_chunks(),
                                       .types = tensors.matrix_types()},
