@@ -4,24 +4,14 @@
 #include <cstddef>
 #include <unordered_set>
 
+#include "app/window/memory/block_chain.h"
+
 namespace octavo::app {
 namespace {
 
 constexpr std::size_t kMostHistoryLines = 200;
 
 std::size_t index_of(BlockId id) { return static_cast<std::size_t>(id.value); }
-
-// A block and those before it in the prefix cache, the first one first.
-std::vector<BlockId> chain_to(BlockId last, const KvSnapshot& snapshot) {
-  std::vector<BlockId> chain;
-  for (BlockId block = last; block.value >= 0 && index_of(block) < snapshot.blocks.size();) {
-    if (chain.size() > snapshot.blocks.size()) break;  // of a history that contradicts itself
-    chain.push_back(block);
-    block = BlockId{snapshot.blocks[index_of(block)].parent};
-  }
-  std::ranges::reverse(chain);
-  return chain;
-}
 
 void add_owner(ui::ShownState& shown, std::uint16_t index, const SequenceSnapshot& sequence,
                const ui::ShownSequence& name) {
@@ -44,7 +34,9 @@ void name_keeper(ui::ShownState& shown, const StateSnapshot& state, std::uint64_
     if (!shown.has_colour) shown.colour_index = name->second.colour_index;
     shown.has_colour = true;
   }
-  if (shown.owners.empty()) shown.blocks = chain_to(state.last_block, snapshot);
+  if (!shown.owners.empty()) return;
+  shown.blocks = chain_from(state.last_block, snapshot);
+  std::ranges::reverse(shown.blocks);
 }
 
 // Not what became of the state of the host pool with the same number.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "app/window/memory/block_chain.h"
+
 namespace octavo::app {
 namespace {
 
@@ -18,17 +20,6 @@ void count_readers(BlockId block, const KvSnapshot& snapshot, ui::WindowCard& ca
     ++card.num_owners;
     if (place - table.begin() >= sequence.num_blocks_left_behind) ++card.num_readers;
   }
-}
-
-// The block and those before it in the prefix cache, the last one first.
-std::vector<BlockId> chain_from(BlockId last, const KvSnapshot& snapshot) {
-  std::vector<BlockId> chain;
-  for (BlockId block = last; block.value >= 0 && index_of(block) < snapshot.blocks.size();) {
-    if (chain.size() > snapshot.blocks.size()) break;  // of a history that contradicts itself
-    chain.push_back(block);
-    block = BlockId{snapshot.blocks[index_of(block)].parent};
-  }
-  return chain;
 }
 
 // The row behind the block reads the window in front of it: all of these parts have to be there.
