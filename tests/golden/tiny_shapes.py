@@ -146,7 +146,7 @@ VARIANTS = {
                                   keys={"attention.sliding_window": 0}),
     "muse-glimmer": dict(architecture="muse-glimmer", layers=5, head_dim=24, untied=True, head_norms=3.875,
                          keys={"attention.sliding_window": 8, "rope.freq_base": 500000.0, "attention.layer_norm_rms_epsilon": 1e-5,
-                               "logit_scale": 0.1961159, "final_logit_softcapping": 2.0}),
+                               "logit_scale": 0.3922318, "final_logit_softcapping": 2.0}),
     "muse-glimmer_odd_sizes": dict(architecture="muse-glimmer", layers=3, width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True,
                                    head_norms=True,
                                    keys={"attention.sliding_window": 5, "attention.sliding_window_pattern": [True, False, True],
