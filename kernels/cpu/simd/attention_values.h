@@ -72,10 +72,10 @@ void value_panel(int num_queries, const ValueTask<Stored>& task, Ahead& ahead) {
     if (num_queries < kQueries) return value_panel<Stored, kQueries - 1, kAsks>(num_queries, task, ahead);
   }
   const int dimensions = static_cast<int>(round_up(task.value_dim));
-  constexpr int kWide = kValueVectors * kLanes;
+  constexpr int kVectors = kQueries <= kFewQueries ? kFewValueVectors : kValueVectors;
+  constexpr int kWide = kVectors * kLanes;
   int d = 0;
-  for (; d + kWide <= dimensions; d += kWide)
-    value_tile<Stored, kQueries, kValueVectors, kAsks>(task, d, ahead);
+  for (; d + kWide <= dimensions; d += kWide) value_tile<Stored, kQueries, kVectors, kAsks>(task, d, ahead);
   for (; d < dimensions; d += kLanes) value_tile<Stored, kQueries, 1, kAsks>(task, d, ahead);
 }
 
