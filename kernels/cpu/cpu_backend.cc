@@ -180,6 +180,17 @@ void CpuBackend::keep_drafts(std::int32_t layer, const CpuStateCache& states,
   }
 }
 
+std::array<MatrixView, 3> CpuBackend::kept_drafts(std::int32_t layer, const CpuStateCache& states,
+                                                  const std::array<std::int64_t, 3>& columns) {
+  MatrixView drafts = states.drafts(layer);
+  std::array<MatrixView, 3> parts;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    parts[i] = {drafts.data, drafts.rows, columns[i], drafts.stride};
+    drafts.data += columns[i];
+  }
+  return parts;
+}
+
 void CpuBackend::check_drafts(std::int32_t layer, const CpuStateCache& states) const {
   if (sequence_rows_.empty()) return;
   const std::int64_t num_rows = sequence_rows_.back().first_draft + sequence_rows_.back().num_drafted;

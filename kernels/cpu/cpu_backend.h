@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <vector>
 
@@ -223,6 +224,9 @@ class CpuBackend final : public Backend {
   }
   // The columns of all of `parts`, of all of sequence_rows_.
   void keep_drafts(std::int32_t layer, const CpuStateCache& states, std::span<const MatrixView> parts) const;
+  // Three parts as keep_drafts left them, of so many columns.
+  static std::array<MatrixView, 3> kept_drafts(std::int32_t layer, const CpuStateCache& states,
+                                               const std::array<std::int64_t, 3>& columns);
   // That there is room for them.
   void check_drafts(std::int32_t layer, const CpuStateCache& states) const;
 

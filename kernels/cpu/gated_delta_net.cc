@@ -60,12 +60,10 @@ void CpuBackend::accept_delta_net(const DeltaNetWeights& weights, const DeltaNet
                                   const PagedBatch& batch, std::int32_t layer,
                                   std::span<const std::int32_t> num_accepted, StateCache& states) {
   const auto& cache = static_cast<const CpuStateCache&>(states);
-  const MatrixView drafts = cache.drafts(layer);
-  const std::int64_t channels = shape.channels(), heads = shape.num_value_heads;
+  const std::int64_t heads = shape.num_value_heads;
+  const auto [channels, alpha, beta] = kept_drafts(layer, cache, {shape.channels(), heads, heads});
+  const DeltaNetRows rows{.channels = channels, .alpha = alpha, .beta = beta};
   list_accepted(batch, num_accepted, sequence_rows_);
-  const DeltaNetRows rows{.channels = {drafts.data, drafts.rows, channels, drafts.stride},
-                          .alpha = {drafts.data + channels, drafts.rows, heads, drafts.stride},
-                          .beta = {drafts.data + channels + heads, drafts.rows, heads, drafts.stride}};
   convolve_delta_net(weights, shape, layer, cache, rows);
   run_delta_rule(weights, shape, layer, cache, rows, {});
 }

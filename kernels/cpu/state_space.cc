@@ -54,12 +54,10 @@ void CpuBackend::accept_state_space(const StateSpaceWeights& weights, const Stat
                                     const PagedBatch& batch, std::int32_t layer,
                                     std::span<const std::int32_t> num_accepted, StateCache& states) {
   const auto& cache = static_cast<const CpuStateCache&>(states);
-  const MatrixView drafts = cache.drafts(layer);
-  const std::int64_t channels = shape.channels(), heads = shape.num_heads;
+  const std::int64_t heads = shape.num_heads;
+  const auto [channels, times, decays] = kept_drafts(layer, cache, {shape.channels(), heads, heads});
+  const StateSpaceRows rows{.channels = channels, .times = times, .decays = decays};
   list_accepted(batch, num_accepted, sequence_rows_);
-  const StateSpaceRows rows{.channels = {drafts.data, drafts.rows, channels, drafts.stride},
-                            .times = {drafts.data + channels, drafts.rows, heads, drafts.stride},
-                            .decays = {drafts.data + channels + heads, drafts.rows, heads, drafts.stride}};
   convolve_state_space(weights, shape, layer, cache, rows);
   run_state_space(weights, shape, layer, cache, rows, {});
 }
