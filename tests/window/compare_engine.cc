@@ -5,7 +5,7 @@
 namespace octavo::testing {
 namespace {
 
-constexpr std::int32_t kBlockSize = 16;
+constexpr std::int32_t kTokensPerBlock = 16;
 
 }  // namespace
 
@@ -47,7 +47,7 @@ CompareEngine::CompareEngine() {
   description_.model.path = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
   description_.model.name = "SmolLM2 135M Instruct";
   description_.model.quantisation = "Q4_1";
-  description_.block_size = kBlockSize;
+  description_.block_size = kTokensPerBlock;
   description_.num_blocks = 1024;
   description_.bytes_per_block = 360 << 10;
   description_.max_model_len = 8192;
@@ -117,13 +117,13 @@ SampleScene sample_scene(RequestId request, std::int32_t num_samples, std::int32
   auto snapshot = std::make_shared<KvSnapshot>();
   SampleScene scene;
   snapshot->step = 7;
-  snapshot->totals.block_size = kBlockSize;
+  snapshot->totals.block_size = kTokensPerBlock;
   snapshot->totals.num_blocks = 1024;
   snapshot->totals.bytes_per_block = 360 << 10;
   snapshot->blocks.resize(1024);
-  const std::int32_t num_full = num_prompt_tokens / kBlockSize;
+  const std::int32_t num_full = num_prompt_tokens / kTokensPerBlock;
   const std::int32_t num_tokens = num_prompt_tokens + num_generated;
-  const std::int32_t num_blocks = (num_tokens + kBlockSize - 1) / kBlockSize;
+  const std::int32_t num_blocks = (num_tokens + kTokensPerBlock - 1) / kTokensPerBlock;
   std::int32_t next = num_full;
   for (std::int32_t sample = 0; sample < num_samples; ++sample) {
     SequenceSnapshot sequence{.sequence_id = SequenceId{100 + static_cast<std::uint64_t>(sample)},
@@ -138,10 +138,10 @@ SampleScene sample_scene(RequestId request, std::int32_t num_samples, std::int32
       const std::int32_t id = i < num_full ? i : next++;
       BlockSnapshot& block = snapshot->blocks[static_cast<std::size_t>(id)];
       block.state = BlockState::kUsed;
-      block.filled = std::min(kBlockSize, num_tokens - i * kBlockSize);
+      block.filled = std::min(kTokensPerBlock, num_tokens - i * kTokensPerBlock);
       ++block.ref_count;
       sequence.block_table.push_back(BlockId{id});
-      const bool was_shared = i == num_full && num_prompt_tokens % kBlockSize != 0;
+      const bool was_shared = i == num_full && num_prompt_tokens % kTokensPerBlock != 0;
       if (was_shared && sample > 0) {
         scene.copies.push_back({.step = 3,
                                 .sequence = sequence.sequence_id.value,

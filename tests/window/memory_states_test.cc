@@ -10,16 +10,16 @@
 #include <thread>
 #include <vector>
 
-#include "app/window/memory/memory_stories.h"
 #include "app/window/memory/memory_workspace.h"
 #include "app/window/memory/state_rows.h"
 #include "tests/metrics/engine_traffic.h"
-#include "ui/views/event_lines.h"
+#include "tests/window/told_stories.h"
 
 namespace octavo::app {
 namespace {
 
 namespace act = ui::actions;
+using testing::told_stories;
 using Kind = BlockEventKind;
 
 // Of traffic that keeps what it computed, and whose texts are long enough for checkpoints.
@@ -188,35 +188,22 @@ BlockEvent event(Kind kind, std::uint64_t sequence, std::int32_t state, std::int
   return {.step = 1, .sequence = sequence, .block = state, .aux = aux, .kind = kind};
 }
 
-std::vector<std::string> told(const std::vector<BlockEvent>& events) {
-  MemoryStories stories;
-  std::deque<ui::Story> all;
-  std::uint64_t mark = 0;
-  for (const BlockEvent& each : events) stories.add(each, mark++, all);
-  ui::TimelineState timeline;
-  timeline.names[1] = {.label = "Alan"};
-  timeline.names[2] = {.label = "Ada"};
-  std::vector<std::string> texts;
-  for (const ui::Story& story : all)
-    texts.push_back(ui::sequence_name(timeline, story.sequence) + " " + ui::story_text(story, timeline));
-  return texts;
-}
-
 TEST(StateStories, ACheckpointIsToldWithItsPlaceAndWhoGoesOnFromIt) {
   const std::int32_t system = checkpoint_aux(812, CheckpointReason::kSystemPrompt);
   EXPECT_EQ(
-      told({event(Kind::kStateTake, 1, 0), event(Kind::kStateKeep, 1, 0, system),
-            event(Kind::kStateResume, 2, 0, 812), event(Kind::kStateMiss, 2, -1, 48)}),
+      told_stories({event(Kind::kStateTake, 1, 0), event(Kind::kStateKeep, 1, 0, system),
+                    event(Kind::kStateResume, 2, 0, 812), event(Kind::kStateMiss, 2, -1, 48)}),
       (std::vector<std::string>{
           "Alan kept a checkpoint behind its system prompt, at token 812",
           "Ada resumed at token 812 of Alan; 48 tokens recomputed, because no checkpoint stood later"}));
   const std::int32_t next = checkpoint_aux(900, CheckpointReason::kNextTurn);
-  EXPECT_EQ(told({event(Kind::kStateKeep, 1, 0, next), event(Kind::kStateForget, 2, 0, 1)}),
+  EXPECT_EQ(told_stories({event(Kind::kStateKeep, 1, 0, next), event(Kind::kStateForget, 2, 0, 1)}),
             (std::vector<std::string>{"Alan kept a checkpoint for the next turn, at token 900",
                                       "Ada evicted the checkpoint at token 900 of Alan"}));
-  EXPECT_EQ(told({event(Kind::kStateMiss, 2, -1, 1)}),
+  EXPECT_EQ(told_stories({event(Kind::kStateMiss, 2, -1, 1)}),
             (std::vector<std::string>{"Ada recomputed 1 token: no checkpoint stood there"}));
-  EXPECT_TRUE(told({event(Kind::kStateKeep, 1, 0, next), event(Kind::kStateForget, 0, 0, 0)}).size() == 1)
+  EXPECT_TRUE(
+      told_stories({event(Kind::kStateKeep, 1, 0, next), event(Kind::kStateForget, 0, 0, 0)}).size() == 1)
       << "what nobody evicted is no news";
 }
 

@@ -12,16 +12,16 @@
 #include <thread>
 #include <vector>
 
-#include "app/window/memory/memory_stories.h"
 #include "app/window/memory/memory_workspace.h"
 #include "app/window/memory/window_part_rows.h"
 #include "tests/metrics/engine_traffic.h"
-#include "ui/views/event_lines.h"
+#include "tests/window/told_stories.h"
 
 namespace octavo::app {
 namespace {
 
 namespace act = ui::actions;
+using testing::told_stories;
 using Kind = BlockEventKind;
 
 // Of traffic that keeps what it computed, and whose texts are longer than its window.
@@ -222,41 +222,27 @@ BlockEvent event(Kind kind, std::uint64_t sequence, std::int32_t block, std::int
   return {.step = step, .sequence = sequence, .block = block, .aux = aux, .kind = kind};
 }
 
-std::vector<std::string> told(const std::vector<BlockEvent>& events) {
-  MemoryStories stories;
-  std::deque<ui::Story> all;
-  std::uint64_t mark = 0;
-  for (const BlockEvent& each : events) stories.add(each, mark++, all);
-  ui::TimelineState timeline;
-  timeline.names[1] = {.label = "Alan"};
-  timeline.names[2] = {.label = "Ada"};
-  std::vector<std::string> texts;
-  for (const ui::Story& story : all)
-    texts.push_back(ui::sequence_name(timeline, story.sequence) + " " + ui::story_text(story, timeline));
-  return texts;
-}
-
 TEST(WindowStories, AnAnswerThatGrowsTakesBlocksAndLeavesBlocksInOneStoryEach) {
-  EXPECT_EQ(told({event(Kind::kAlloc, 1, 4, 0, 1), event(Kind::kLeaveWindow, 1, 0, 0, 2),
-                  event(Kind::kAlloc, 1, 5, 0, 3), event(Kind::kLeaveWindow, 1, 1, 0, 4),
-                  event(Kind::kAlloc, 1, 6, 0, 5), event(Kind::kLeaveWindow, 1, 2, 0, 6)}),
+  EXPECT_EQ(told_stories({event(Kind::kAlloc, 1, 4, 0, 1), event(Kind::kLeaveWindow, 1, 0, 0, 2),
+                          event(Kind::kAlloc, 1, 5, 0, 3), event(Kind::kLeaveWindow, 1, 1, 0, 4),
+                          event(Kind::kAlloc, 1, 6, 0, 5), event(Kind::kLeaveWindow, 1, 2, 0, 6)}),
             (std::vector<std::string>{"Alan took 3 new blocks",
                                       "Alan left 3 blocks behind: its window has passed"}));
-  EXPECT_EQ(told({event(Kind::kLeaveWindow, 1, 0, 0, 1), event(Kind::kAlloc, 2, 5, 0, 2),
-                  event(Kind::kLeaveWindow, 1, 1, 0, 3)})
+  EXPECT_EQ(told_stories({event(Kind::kLeaveWindow, 1, 0, 0, 1), event(Kind::kAlloc, 2, 5, 0, 2),
+                          event(Kind::kLeaveWindow, 1, 1, 0, 3)})
                 .size(),
             3u)
       << "somebody else came between";
 }
 
 TEST(WindowStories, WhoTakesAPlaceAndWhoFindsNoWindowIsTold) {
-  EXPECT_EQ(told({event(Kind::kAlloc, 1, 4), event(Kind::kWindowClose, 2, 4, 1)}),
+  EXPECT_EQ(told_stories({event(Kind::kAlloc, 1, 4), event(Kind::kWindowClose, 2, 4, 1)}),
             (std::vector<std::string>{"Alan took 1 new block",
                                       "Ada took the place of 1 kept window part of Alan"}));
-  EXPECT_EQ(told({event(Kind::kWindowMiss, 2, -1, 48)}),
+  EXPECT_EQ(told_stories({event(Kind::kWindowMiss, 2, -1, 48)}),
             (std::vector<std::string>{"Ada recomputed 48 tokens: the window before them is gone"}));
-  EXPECT_TRUE(told({event(Kind::kWindowClose, 0, 4, 0), event(Kind::kWindowOpen, 1, 4, 3),
-                    event(Kind::kWindowKeep, 0, 4, 1), event(Kind::kWindowSkip, 1, -1, 2)})
+  EXPECT_TRUE(told_stories({event(Kind::kWindowClose, 0, 4, 0), event(Kind::kWindowOpen, 1, 4, 3),
+                            event(Kind::kWindowKeep, 0, 4, 1), event(Kind::kWindowSkip, 1, -1, 2)})
                   .empty())
       << "what went with its block is no news";
 }
