@@ -11,11 +11,11 @@ namespace octavo::kernels::cpu::OCTAVO_ISA {
 constexpr float kMinusInfinity = -__builtin_inff();
 
 // Register tiles: queries x groups of 16 positions for the scores, queries x vectors of 16 dimensions for the
-// values. They fill the registers of each instruction set and change no order. Few queries take more groups or
-// vectors at once, so that there are enough independent sums to hide the latency of a multiply-add. (Alone on a
-// Zen 4 with AVX-512, 64 steps: 6 x 4 reaches 97 % of the peak with floats and 95 % with f16 keys, 8 x 2 97 and
-// 88 %, 4 x 4 80 % with floats. With AVX2 many queries by 2 vectors leave one sum without a register, and the
-// time of values doubles: Zen 3.)
+// values. They fill the registers of each instruction set and change no order. Few queries take more groups
+// or vectors at once, so that there are enough independent sums to hide the latency of a multiply-add. (Alone
+// on a Zen 4 with AVX-512, 64 steps: 6 x 4 reaches 97 % of the peak with floats and 95 % with f16 keys, 8 x 2
+// 97 and 88 %, 4 x 4 80 % with floats. With AVX2 many queries by 2 vectors leave one sum without a register,
+// and the time of values doubles: Zen 3.)
 #if defined(OCTAVO_SIMD_AVX512)
 constexpr int kScoreQueries = 6, kScoreGroups = 4, kFewQueries = 4, kFewScoreGroups = 4;
 constexpr int kValueQueries = 6, kValueVectors = 4, kFewValueVectors = 4;
