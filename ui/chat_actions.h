@@ -157,7 +157,7 @@ struct SavePreset {  // id 0: a new one
 struct ErasePreset {
   PresetId preset_id;
 };
-struct ApplyPreset {  // its system prompt and sampling become the chat's
+struct ApplyPreset {  // its system prompt, sampling and thinking become the chat's
   ChatId chat_id;
   PresetId preset_id;
 };

@@ -144,6 +144,7 @@ struct PresetState {
   std::string name;
   std::string system_prompt;
   SamplingParams sampling;
+  TemplateValues template_values = {};
 };
 
 // Where the words of a search were found: in a title (no message_id) or in a message.

@@ -13,6 +13,7 @@
 
 #include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
+#include "engine/api/template_values.h"
 #include "engine/base/ids.h"
 
 namespace octavo::ui {
@@ -28,7 +29,8 @@ inline constexpr std::size_t kMostColumns = 16;
 // same for all, so that what differs comes from the settings.
 struct ComparedSettings {
   SamplingParams sampling = {};
-  std::string system_prompt = {};  // empty: none
+  std::string system_prompt = {};       // empty: none
+  TemplateValues template_values = {};  // that the model's chat template is told
 };
 
 // What the next run asks for.
@@ -97,6 +99,7 @@ struct ComparedColumn {
   std::int32_t output_index = 0;      // the stream of `seed` that it draws from
   SamplingParams sampling;
   std::string system_prompt;           // that was sent; empty: none
+  TemplateValues template_values;      // that the chat template was told
   std::int32_t num_prompt_tokens = 0;  // before the first of `tokens`; 0: not known yet
   std::int32_t num_left_out = 0;       // of the chat's messages, the oldest, for want of room
   std::string differences;             // settings that differ from another column's, a few words

@@ -25,7 +25,7 @@ struct SettingsState {
   SendKey send_key = SendKey::kEnter;
   bool sidebar_shown = true;
   bool notifies = true;  // the desktop, when a long answer ends while nobody looks
-  // What new chats begin with; a preset has both a system prompt and sampling.
+  // What new chats begin with; a preset has a system prompt, sampling and thinking of its own.
   std::string system_prompt = {};
   PresetId preset = {};  // 0: none
   OnRepeats on_repeats = OnRepeats::kTell;

@@ -259,10 +259,12 @@ Result<void> write(Database& database, const changes::EraseFolder& change) {
 Result<void> write(Database& database, const changes::SavePreset& change) {
   const PresetRecord& preset = change.preset;
   const std::string sampling = sampling_text(preset.sampling);
+  const std::string values = template_values_text(preset.template_values);
   return database.run(
-      "INSERT OR REPLACE INTO presets (id, name, system_prompt, sampling) VALUES (?1, ?2, ?3, ?4)",
+      "INSERT OR REPLACE INTO presets (id, name, system_prompt, sampling, template_values) "
+      "VALUES (?1, ?2, ?3, ?4, ?5)",
       {as_integer(preset.id.value), std::string_view(preset.name), std::string_view(preset.system_prompt),
-       std::string_view(sampling)});
+       std::string_view(sampling), std::string_view(values)});
 }
 
 Result<void> write(Database& database, const changes::ErasePreset& change) {
@@ -420,12 +422,13 @@ Result<StoreContents> read_contents(Database& database) {
         contents.folders.push_back(
             {FolderId{as_unsigned(row.integer(0))}, sanitise_utf8(row.text(1)), row.integer(2)});
       }));
-  OCTAVO_TRY_VOID(each_row(database, "SELECT id, name, system_prompt, sampling FROM presets ORDER BY id", {},
-                           [&](const Rows& row) {
-                             contents.presets.push_back(
-                                 {PresetId{as_unsigned(row.integer(0))}, sanitise_utf8(row.text(1)),
-                                  sanitise_utf8(row.text(2)), sampling_of(row.text(3))});
-                           }));
+  OCTAVO_TRY_VOID(
+      each_row(database, "SELECT id, name, system_prompt, sampling, template_values FROM presets ORDER BY id",
+               {}, [&](const Rows& row) {
+                 contents.presets.push_back({PresetId{as_unsigned(row.integer(0))},
+                                             sanitise_utf8(row.text(1)), sanitise_utf8(row.text(2)),
+                                             sampling_of(row.text(3)), template_values_of(row.text(4))});
+               }));
   OCTAVO_TRY(contents.last_chat.value, last_id(database, "chats"));
   OCTAVO_TRY(contents.last_folder.value, last_id(database, "folders"));
   OCTAVO_TRY(contents.last_preset.value, last_id(database, "presets"));

@@ -46,6 +46,7 @@ struct PresetRecord {
   std::string name;
   std::string system_prompt;
   SamplingParams sampling;
+  TemplateValues template_values = {};
 };
 
 // Everything but messages.

@@ -93,6 +93,11 @@ constexpr const char* kVersion4 = R"sql(
 ALTER TABLE chats ADD COLUMN template_values TEXT NOT NULL DEFAULT '{}';
 )sql";
 
+// And a preset's.
+constexpr const char* kVersion5 = R"sql(
+ALTER TABLE presets ADD COLUMN template_values TEXT NOT NULL DEFAULT '{}';
+)sql";
+
 Result<std::vector<std::string>> describe(Database& database) {
   OCTAVO_TRY(
       Rows rows,
@@ -126,7 +131,7 @@ Result<std::vector<std::string>> describe_version(const Schema& schema, int vers
 }  // namespace
 
 const Schema& store_schema() {
-  static const Schema kSchema{{kVersion1, kVersion2, kVersion3, kVersion4}};
+  static const Schema kSchema{{kVersion1, kVersion2, kVersion3, kVersion4, kVersion5}};
   return kSchema;
 }
 

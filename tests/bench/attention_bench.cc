@@ -8,9 +8,10 @@
 //
 // Cases: `decode N` is one sequence whose new token sees N positions; `batch 16` sixteen sequences of 320;
 // `shared 16` sixteen whose first 512 positions are the same blocks, and 64 own; `prefill N` a prompt in
-// chunks of 512; `turn 2048` 50 new tokens after 2,048; `few 4096` 11 after 4,096, as many as a slow machine's
-// step has room for beside a chat that generates. Blocks lie shuffled in the pool. Of a small context there are
-// as many copies as fill 192 MB, used in turn, since a model's weights would have driven it out of the caches.
+// chunks of 512; `turn 2048` 50 new tokens after 2,048; `few 4096` 11 after 4,096, as many as a slow
+// machine's step has room for beside a chat that generates. Blocks lie shuffled in the pool. Of a small
+// context there are as many copies as fill 192 MB, used in turn, since a model's weights would have driven it
+// out of the caches.
 //
 // Each line is the median of the rounds: time of all layers; bytes of the keys and values that the step needs
 // (each layer's once, however many sequences or tiles read them) in a second, and as a share of what plain
@@ -70,9 +71,9 @@ constexpr Case kCases[] = {
     {"decode 256", 1, 0, 256, 1},       {"decode 2048", 1, 0, 2048, 1},
     {"decode 8192", 1, 0, 8192, 1},     {"batch 16", 16, 0, 320, 1},
     {"shared 16", 16, 512, 64, 1},      {"turn 2048", 1, 0, 2098, 50},
-    {"few 4096", 1, 0, 4107, 11},
-    {"prefill 512", 1, 0, 512, 512},    {"prefill 2048", 1, 0, 2048, 2048},
-    {"prefill 4096", 1, 0, 4096, 4096}, {"prefill 8192", 1, 0, 8192, 8192},
+    {"few 4096", 1, 0, 4107, 11},       {"prefill 512", 1, 0, 512, 512},
+    {"prefill 2048", 1, 0, 2048, 2048}, {"prefill 4096", 1, 0, 4096, 4096},
+    {"prefill 8192", 1, 0, 8192, 8192},
 };
 
 struct Options {

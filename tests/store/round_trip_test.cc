@@ -51,6 +51,7 @@ class RoundTrip : public WorkerTest {
     for (const auto& preset : contents_->presets) {
       EXPECT_EQ(preset.system_prompt, plain.presets.at(preset.id.value).system_prompt);
       expect_same(preset.sampling, plain.presets.at(preset.id.value).sampling);
+      EXPECT_EQ(preset.template_values, plain.presets.at(preset.id.value).template_values);
     }
   }
 };
@@ -205,7 +206,8 @@ TEST_F(RoundTrip, RandomOperationsAcrossRestartsMatchMapsInMemory) {
       push(EraseFolder{id});
     } else if (what < 92) {
       const PresetId id{below(5) + 1};
-      plain.presets[id.value] = {id, "preset", "prompt " + std::to_string(step), {}};
+      plain.presets[id.value] = {
+          id, "preset", "prompt " + std::to_string(step), {}, {{"reasoning_effort", step}}};
       push(SavePreset{plain.presets[id.value]});
     } else if (what < 95) {
       now_us_ += static_cast<std::int64_t>(below(300'000));

@@ -88,7 +88,9 @@ TEST_F(SchemaChange, EveryPastSchemaBecomesTheNewest) {
               version < 4 ? TemplateValues{} : TemplateValues({{"enable_thinking", false}}));
     EXPECT_EQ(chat->summary_after(MessageId{1}), version < 2 ? "" : "They said hi.");
     EXPECT_EQ(contents_->folders.size(), 1u);
-    EXPECT_EQ(contents_->presets.size(), 1u);
+    ASSERT_EQ(contents_->presets.size(), 1u);
+    EXPECT_EQ(contents_->presets[0].template_values,
+              version < 5 ? TemplateValues{} : TemplateValues({{"enable_thinking", false}}));
   }
 }
 

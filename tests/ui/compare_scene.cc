@@ -116,6 +116,7 @@ void CompareScene::open_compare(const app::Settings& settings) {
   const auto factory = [this](const EngineOptions&, LoadProgress) -> Result<std::unique_ptr<Engine>> {
     auto engine = std::make_unique<CompareEngine>();
     compare_engine_ = engine.get();
+    engine->set_switches(switches_);
     engine->on_submit = [this](RequestId id, const GenerationRequest& request) { answer(id, request); };
     engine->on_cancel = [this](RequestId id) {
       const auto& sampling = compare_engine_->requests[id.value - 1].sampling;

@@ -26,6 +26,7 @@ class CompareScene : public WindowTest {
   double ui_milliseconds();
 
   CompareEngine* compare_engine_ = nullptr;  // owned by the application
+  std::vector<TemplateSwitch> switches_;     // that the model's template reads
   bool hold_answers_ = false;                // nothing ends by itself
   bool batch_answers_ = false;               // requests of a batch end with the next poll
 

@@ -322,6 +322,38 @@ TEST_F(CompareWindow, AnySettingOfALaneCanDifferAndTheColumnsSayWhichWithOneSeed
   write_screenshot("compare-lanes");
 }
 
+TEST_F(CompareWindow, LanesCanDifferInWhatTheTemplateIsTold) {
+  switches_ = thinking_switches();
+  open_compare(large_settings());
+  ask_in_chat("Write two lines about rain.");
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(2);
+    context->ItemClick("**/kind/settings");
+    context->Yield(2);
+    context->ItemClick("**/variant_B");
+    context->Yield(2);
+    context->ItemClick("**/enable_thinking_1");
+    context->ItemClick("**/reasoning_effort_2");
+    context->Yield(2);
+  });
+  const auto& setup = state().comparison.setup;
+  EXPECT_TRUE(setup.variants[0].template_values.empty());
+  EXPECT_EQ(setup.variants[1].template_values,
+            (TemplateValues{{"enable_thinking", false}, {"reasoning_effort", "high"}}));
+  write_screenshot("compare-thinking-setup");
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/run");
+    context->Yield(2);
+  });
+  ASSERT_TRUE(
+      loop_until([this] { return state().comparison.columns.size() == 2 && !state().comparison.running; }));
+  EXPECT_TRUE(
+      state().comparison.columns[1].differences.ends_with("enable thinking off · reasoning effort high"))
+      << state().comparison.columns[1].differences;
+  write_screenshot("compare-thinking");
+}
+
 TEST_F(CompareWindow, TheTreeOfSamplesOpensTheCardOfABranchAndForksAChatThere) {
   open_compare(large_settings());
   run_samples(4);

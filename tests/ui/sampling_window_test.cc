@@ -125,14 +125,7 @@ TEST_F(SamplingWindow, TheModelsAdviceIsShownAndCanBeTakenBack) {
 // As a person sees gpt-oss and Qwen: the choices of their templates, the usual one chosen.
 TEST_F(SamplingWindow, WhatTheTemplateReadsCanBeChosen) {
   FakeEngine::Options options;
-  TemplateSwitch thinking, effort;
-  thinking.name = "enable_thinking";
-  thinking.choices = {true, false};
-  effort.kind = SwitchKind::kEffort;
-  effort.name = "reasoning_effort";
-  effort.choices = {"low", "medium", "high"};
-  effort.usual = 1;
-  options.switches = {thinking, effort};
+  options.switches = thinking_switches();
   open(options, large_settings());
   application_->controller().apply(act::ShowSampling{true});
   draw_frames(3);
@@ -150,6 +143,30 @@ TEST_F(SamplingWindow, WhatTheTemplateReadsCanBeChosen) {
     context->Yield(2);
     IM_CHECK(chat().template_values.empty());
   });
+}
+
+TEST_F(SamplingWindow, APresetTellsTheTemplateToo) {
+  FakeEngine::Options options;
+  options.switches = thinking_switches();
+  open(options, large_settings());
+  application_->controller().apply(act::ChangeTemplateValue{chat().id, "enable_thinking", false});
+  application_->controller().apply(act::ShowPresets{true});
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/new_preset");
+    context->Yield(3);
+    context->ItemClick("**/reasoning_effort_0");
+    context->Yield(2);
+  });
+  write_screenshot("preset-thinking");
+  const TemplateValues both = {{"enable_thinking", false}, {"reasoning_effort", "low"}};
+  ASSERT_EQ(state().library.presets.size(), 1u);
+  EXPECT_EQ(state().library.presets[0].template_values, both);
+  EXPECT_EQ(chat().template_values.size(), 1u) << "until it is used";
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/apply_preset");
+    context->Yield(2);
+  });
+  EXPECT_EQ(chat().template_values, both);
 }
 
 TEST_F(SamplingWindow, AnImportSaysWhatItLeftOut) {

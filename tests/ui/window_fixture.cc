@@ -55,6 +55,17 @@ app::Settings WindowTest::test_settings() {
   return settings;
 }
 
+std::vector<TemplateSwitch> WindowTest::thinking_switches() {
+  TemplateSwitch thinking, effort;
+  thinking.name = "enable_thinking";
+  thinking.choices = {true, false};
+  effort.kind = SwitchKind::kEffort;
+  effort.name = "reasoning_effort";
+  effort.choices = {"low", "medium", "high"};
+  effort.usual = 1;
+  return {thinking, effort};
+}
+
 app::Settings WindowTest::large_settings() {
   app::Settings settings = test_settings();
   settings.width = 1600;

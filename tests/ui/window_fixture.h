@@ -45,6 +45,8 @@ class WindowTest : public ::testing::Test {
 
   static app::Settings test_settings();
   static app::Settings large_settings();  // of the mock-ups' size
+  // As the templates of Qwen and gpt-oss have them.
+  static std::vector<TemplateSwitch> thinking_switches();
   const ui::UiState& state() const { return application_->controller().state(); }
   const ui::ChatState& chat() const { return *ui::active_chat(state()); }
 

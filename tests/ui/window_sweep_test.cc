@@ -229,6 +229,7 @@ TEST_P(WindowSweep, WhileAModelLoads) {
 }
 
 TEST_P(WindowSweep, OfComparisons) {
+  switches_ = thinking_switches();
   open_compare(large_settings());
   sweep({workspace("an empty comparison", Workspace::kCompare)});
   run_samples(4);
@@ -252,6 +253,7 @@ TEST_P(WindowSweep, OfComparisons) {
 }
 
 TEST_P(WindowSweep, OfBatches) {
+  switches_ = thinking_switches();
   open_compare(large_settings());
   batch_answers_ = true;
   apply(act::ShowWorkspace{Workspace::kCompare});

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "app/window/compare/batch_export.h"
 #include "app/window/compare/blind_vote.h"
 #include "app/window/compare/prompt_list.h"
 #include "app/window/controller.h"
@@ -225,6 +226,22 @@ TEST_F(BatchController, OtherSystemPromptsArePlannedAndSentByThemselves) {
   std::multiset<std::string> first;
   for (std::size_t i = 0; i < 3; ++i) first.insert(messages(i).front().content);
   EXPECT_EQ(first, (std::multiset<std::string>{"Be brief.", "Question 0", "Question 0"}));
+}
+
+TEST_F(BatchController, WhatTheTemplateIsToldIsPlannedAndSentByItself) {
+  choose_settings(2);
+  ui::actions::ChangeBatch change{batch().setup, 1};
+  change.settings[1] = change.settings[0];
+  change.settings[1].template_values = {{"enable_thinking", false}};
+  controller_.apply(change);
+  run(1);
+  ASSERT_EQ(engine_.requests.size(), 2u);
+  std::multiset<std::size_t> num_told;
+  for (const GenerationRequest& request : engine_.requests)
+    num_told.insert(std::get<ChatPrompt>(request.prompt).template_values.size());
+  EXPECT_EQ(num_told, (std::multiset<std::size_t>{0, 1}));
+  EXPECT_EQ(batch().differences[1], "enable thinking off");
+  EXPECT_NE(app::batch_to_json(batch()).find("\"enable_thinking\": false"), std::string::npos);
 }
 
 TEST_F(BatchController, ASettingThatCannotBeSentSaysWhyInItsCellsAndTheOthersRun) {

@@ -55,6 +55,10 @@ class CompareEngine final : public Engine {
       std::make_shared<metrics::StepRecorder>(metrics::PoolShape{});
   std::function<void(RequestId, const GenerationRequest&)> on_submit;
   std::function<void(RequestId)> on_cancel;
+  // What its model's template reads. Before it is attached.
+  void set_switches(std::vector<TemplateSwitch> switches) {
+    description_.model.template_switches = std::move(switches);
+  }
 
   SpellingTokenizer& spelling() { return tokenizer_; }
   // One event with these tokens; text as the tokens spell it.

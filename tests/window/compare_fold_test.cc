@@ -336,8 +336,16 @@ TEST(SettingsDifferences, NameEverySettingThatDiffersAndNoOther) {
       app::settings_differences(all[0], all),
       "temperature 1 · top-p 1 · top-k off · min-p 0 · repetition 1 · presence 0 · frequency 0 · length "
       "16 · at least 0 · stop none · system prompt none");
+  all.assign(3, {});
+  all[1].template_values = {{"enable_thinking", false}, {"reasoning_effort", "low"}};
+  all[2].template_values = {{"enable_thinking", true}, {"reasoning_effort", "low"}};
+  EXPECT_EQ(app::settings_differences(all[0], all), "enable thinking as usual · reasoning effort as usual");
+  EXPECT_EQ(app::settings_differences(all[1], all), "enable thinking off · reasoning effort low");
+  EXPECT_EQ(app::settings_differences(all[2], all), "enable thinking on · reasoning effort low");
+  all.erase(all.begin());
+  EXPECT_EQ(app::settings_differences(all[1], all), "enable thinking on");
+  all.assign(2, {});
   all[0].sampling.seed = 1;
-  all[1] = {};
   EXPECT_EQ(app::settings_differences(all[0], all), "") << "a seed is shown by itself";
 }
 
@@ -593,6 +601,39 @@ TEST_F(ComparisonController, AnotherSystemPromptIsPlannedAndSentInItsLaneAlone) 
   for (std::size_t lane = 0; lane < 3; ++lane) EXPECT_EQ(messages(lane).back().content, "Why?");
   for (std::size_t lane = 1; lane < 3; ++lane)
     EXPECT_EQ(engine_.requests[before + lane].sampling.seed, engine_.requests[before].sampling.seed);
+}
+
+TEST_F(ComparisonController, LanesTellTheTemplateWhatTheirChatDoesUntilTheyAreChanged) {
+  const auto told = [&](std::size_t request) {
+    return std::get<ChatPrompt>(engine_.requests[request].prompt).template_values;
+  };
+  const TemplateValues off = {{"enable_thinking", false}};
+  controller_.apply(ui::actions::ChangeTemplateValue{chat_, "enable_thinking", false});
+  controller_.apply(ui::actions::OpenComparison{chat_, question_});
+  const std::size_t before = engine_.requests.size();
+  controller_.apply(ui::actions::RunComparison{});
+  ASSERT_EQ(engine_.requests.size(), before + 1);
+  EXPECT_EQ(told(before), off) << "samples";
+  ui::ComparisonSetup setup = controller_.state().comparison.setup;
+  setup.kind = ComparisonKind::kSettings;
+  EXPECT_EQ(setup.variants[1].template_values, off);
+  setup.variants[1] = setup.variants[0];
+  setup.variants[1].template_values.clear();
+  controller_.apply(ui::actions::ChangeComparison{setup});
+  controller_.apply(ui::actions::RunComparison{});
+  ASSERT_EQ(engine_.requests.size(), before + 3);
+  EXPECT_EQ(told(before + 1), off);
+  EXPECT_TRUE(told(before + 2).empty());
+  const auto& columns = controller_.state().comparison.columns;
+  EXPECT_EQ(columns[0].differences, "enable thinking off");
+  finish(RequestId{before + 3}, 0, "Yes.");
+  finish(RequestId{before + 2}, 0, "No.");
+  controller_.apply(ui::actions::ExportComparison{ui::actions::ComparisonFormat::kJson, "/tmp/c.json"});
+  const app::Effects effects = controller_.take_effects();
+  ASSERT_TRUE(effects.exported_comparison.has_value());
+  EXPECT_NE(effects.exported_comparison->content.find("\"enable_thinking\": false"), std::string::npos);
+  controller_.apply(ui::actions::ContinueColumn{columns[0].id});
+  EXPECT_EQ(ui::active_chat(controller_.state())->template_values, off);
 }
 
 TEST_F(ComparisonController, ALaneThatCannotBeSentSaysWhichAndNothingRuns) {

@@ -385,16 +385,18 @@ TEST_F(MessageVerbs, NewChatsBeginAsSettled) {
   EXPECT_EQ(chat().system_prompt, "Be brief.");
   SamplingParams sampling;
   sampling.temperature = 0.25;
-  apply(act::SavePreset{{PresetId{}, "Poet", "Rhyme.", sampling}});
+  apply(act::SavePreset{{PresetId{}, "Poet", "Rhyme.", sampling, {{"enable_thinking", false}}}});
   settings.preset = state().library.presets.front().id;
   apply(act::ChangeSettings{settings});
   apply(act::NewChat{});
   EXPECT_EQ(chat().system_prompt, "Rhyme.") << "the empty chat is begun anew";
   EXPECT_EQ(chat().sampling.temperature, 0.25);
+  EXPECT_EQ(chat().template_values, (TemplateValues{{"enable_thinking", false}}));
   EXPECT_EQ(state().chats.size(), 2u);
   apply(act::ErasePreset{settings.preset});
   apply(act::NewChat{});
   EXPECT_EQ(chat().system_prompt, "Be brief.");
+  EXPECT_TRUE(chat().template_values.empty());
 }
 
 }  // namespace

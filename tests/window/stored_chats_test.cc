@@ -315,7 +315,8 @@ TEST_F(StoredChats, DraftsFoldersPinsOrderAndPresetsComeBack) {
   SamplingParams cold;
   cold.temperature = 0;
   cold.max_tokens = 9;
-  apply(act::SavePreset{{.id = {}, .name = "Terse", .system_prompt = "One word.", .sampling = cold}});
+  const TemplateValues values = {{"reasoning_effort", "low"}};
+  apply(act::SavePreset{{{}, "Terse", "One word.", cold, values}});
   restart();
   ASSERT_EQ(state().chats.size(), 2u);
   EXPECT_EQ(state().chats[0].id, one);
@@ -330,6 +331,7 @@ TEST_F(StoredChats, DraftsFoldersPinsOrderAndPresetsComeBack) {
   restart();
   EXPECT_EQ(state().chats[0].system_prompt, "One word.");
   EXPECT_EQ(state().chats[0].sampling.max_tokens, 9);
+  EXPECT_EQ(state().chats[0].template_values, values);
   EXPECT_EQ(state().chats[0].folder, FolderId{});
   EXPECT_TRUE(state().library.folders.empty());
   EXPECT_TRUE(state().library.presets.empty());

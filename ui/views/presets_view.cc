@@ -10,6 +10,7 @@
 #include "ui/state.h"
 #include "ui/views/dialog.h"
 #include "ui/widgets/controls.h"
+#include "ui/widgets/template_switches.h"
 
 namespace octavo::ui {
 namespace {
@@ -75,10 +76,11 @@ void PresetsView::draw_list(const Frame& frame, const UiState& state, ImVec2 ext
                            .width = extent.x / frame.theme.scale,
                            .enabled = chat != nullptr,
                            .align_left = true,
-                           .help = "Create a preset from this chat's system prompt and sampling"};
+                           .help = "Create a preset from this chat's system prompt, sampling and thinking"};
   if (button(frame, "new_preset", "New from this chat", make) && chat != nullptr) {
     const std::string name = "Preset " + std::to_string(state.library.presets.size() + 1);
-    frame.actions.push(actions::SavePreset{{PresetId{}, name, chat->system_prompt, chat->sampling}});
+    frame.actions.push(
+        actions::SavePreset{{PresetId{}, name, chat->system_prompt, chat->sampling, chat->template_values}});
     choose_newest_ = true;
   }
   gap(frame, 10);
@@ -111,7 +113,8 @@ void PresetsView::draw_editor(const Frame& frame, const UiState& state, ImVec2 e
   const float width = ImGui::GetContentRegionAvail().x;
   if (edited_.id == PresetId{}) {
     paragraph(frame, small_text(frame),
-              "No presets yet. A preset saves a system prompt and sampling settings to use in other chats.",
+              "No presets yet. A preset saves a system prompt, sampling and thinking settings to use in "
+              "other chats.",
               width);
     ImGui::EndChild();
     return;
@@ -131,6 +134,10 @@ void PresetsView::draw_editor(const Frame& frame, const UiState& state, ImVec2 e
   changed |=
       text_area(frame, "##preset_prompt", edited_.system_prompt, {width, face.size * 5 + frame.px(16)});
   gap(frame, 14);
+  for (const TemplateSwitch& one : state.model.template_switches) {
+    changed |= template_switch(frame, one, edited_.template_values, "", width);
+    gap(frame, 14);
+  }
   changed |= fields_.draw(frame, edited_.sampling, width);
   ImGui::PopID();
   if (changed) frame.actions.push(actions::SavePreset{edited_});
@@ -141,7 +148,7 @@ void PresetsView::draw_buttons(const Frame& frame, const UiState& state, float w
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ButtonOptions apply{.kind = ButtonKind::kPrimary,
                             .enabled = active_chat(state) != nullptr,
-                            .help = "Use this preset's system prompt and sampling in this chat"};
+                            .help = "Use this preset's system prompt, sampling and thinking in this chat"};
   if (button(frame, "apply_preset", "Use in this chat", apply))
     frame.actions.push(actions::ApplyPreset{state.active_chat, edited_.id});
   const char* const text = sure_to_delete_ ? "Delete permanently" : "Delete";

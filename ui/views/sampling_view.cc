@@ -11,6 +11,7 @@
 #include "ui/chat_actions.h"
 #include "ui/desktop_actions.h"
 #include "ui/widgets/controls.h"
+#include "ui/widgets/template_switches.h"
 
 namespace octavo::ui {
 namespace {
@@ -88,76 +89,6 @@ bool draw_presets(const Frame& frame, SamplingParams& sampling, float width) {
   return changed;
 }
 
-// ---- what the model's template can be told
-
-const char* switch_title(SwitchKind kind) {
-  switch (kind) {
-    case SwitchKind::kThinking: return "Thinking";
-    case SwitchKind::kEffort: return "Effort";
-    case SwitchKind::kEarlierThinking: return "Earlier thinking";
-  }
-  return "";
-}
-
-const char* switch_help(SwitchKind kind) {
-  switch (kind) {
-    case SwitchKind::kThinking: return "Whether the model thinks before it answers.";
-    case SwitchKind::kEffort: return "How much the model thinks before it answers.";
-    case SwitchKind::kEarlierThinking:
-      return "Whether the model is shown again what it thought in earlier turns. That takes room in the "
-             "context; left out, less of each turn can be reused from memory.";
-  }
-  return "";
-}
-
-// Of some templates the value says what is left out.
-bool means_the_opposite(std::string_view name) {
-  return name == "clear_thinking" || name == "drop_thinking" || name == "truncate_history_thinking";
-}
-
-std::string choice_label(const TemplateSwitch& one, const TemplateValue& value) {
-  if (const auto* text = std::get_if<std::string>(&value)) {
-    std::string label = *text;
-    if (!label.empty() && label[0] >= 'a' && label[0] <= 'z')
-      label[0] = static_cast<char>(label[0] - 'a' + 'A');
-    return label;
-  }
-  const auto* const flag = std::get_if<bool>(&value);
-  if (flag == nullptr) return {};
-  const bool is_on = *flag != means_the_opposite(one.name);
-  if (one.kind == SwitchKind::kEarlierThinking) return is_on ? "Kept" : "Left out";
-  return is_on ? "On" : "Off";
-}
-
-// The choices beside one another. The usual one is not told at all: another model may call it otherwise.
-void draw_switch(const Frame& frame, const ChatState& chat, const TemplateSwitch& one, float width) {
-  line(frame, small_text(frame), switch_title(one.kind));
-  tooltip(frame, std::string(switch_help(one.kind)) +
-                     " Applies from your next message. The template's name: " + one.name + ".");
-  gap(frame, 4);
-  const bool has_usual = one.usual < one.choices.size();
-  std::vector<std::string> labels, ids;
-  if (!has_usual) labels.emplace_back("Usual");
-  for (const TemplateValue& value : one.choices) labels.push_back(choice_label(one, value));
-  for (std::size_t i = 0; i < labels.size(); ++i) ids.push_back(one.name + "_" + std::to_string(i));
-  const std::size_t first = has_usual ? 0 : 1;
-  const auto told = chat.template_values.find(one.name);
-  std::size_t now = has_usual ? one.usual : 0;
-  if (told != chat.template_values.end()) {
-    const auto at = std::ranges::find(one.choices, told->second);
-    now = first + static_cast<std::size_t>(at - one.choices.begin());  // past the last: none of them
-  }
-  std::vector<const char*> label_texts, id_texts;
-  for (const std::string& label : labels) label_texts.push_back(label.c_str());
-  for (const std::string& id : ids) id_texts.push_back(id.c_str());
-  const std::size_t chosen = segments(frame, one.name.c_str(), label_texts, id_texts, now, width);
-  gap(frame, 16);
-  if (chosen == now) return;
-  const bool is_usual = has_usual ? chosen == one.usual : chosen == 0;
-  frame.actions.push(actions::ChangeTemplateValue{
-      chat.id, one.name, is_usual ? std::nullopt : std::optional(one.choices[chosen - first])});
-}
-
 }  // namespace
 
 void SamplingView::draw(const Frame& frame, const ChatState& chat, const ModelState& model) {
@@ -180,7 +111,7 @@ void SamplingView::draw(const Frame& frame, const ChatState& chat, const ModelSt
   gap(frame, 10);
   draw_system_prompt(frame, chat, width);
   gap(frame, 16);
-  for (const TemplateSwitch& one : model.template_switches) draw_switch(frame, chat, one, width);
+  draw_switches(frame, chat, model, width);
   draw_context_policy(frame, chat, width);
   gap(frame, 16);
   SamplingParams sampling = chat.sampling;
@@ -194,6 +125,19 @@ void SamplingView::draw(const Frame& frame, const ChatState& chat, const ModelSt
   changed |= fields_.draw(frame, sampling, width);
   ImGui::PopID();
   if (changed) frame.actions.push(actions::ChangeSampling{chat.id, sampling});
+}
+
+void SamplingView::draw_switches(const Frame& frame, const ChatState& chat, const ModelState& model,
+                                 float width) {
+  TemplateValues values = chat.template_values;
+  for (const TemplateSwitch& one : model.template_switches) {
+    const bool changed = template_switch(frame, one, values, " Applies from your next message.", width);
+    gap(frame, 16);
+    if (!changed) continue;
+    const auto told = values.find(one.name);
+    frame.actions.push(actions::ChangeTemplateValue{
+        chat.id, one.name, told != values.end() ? std::optional(told->second) : std::nullopt});
+  }
 }
 
 void SamplingView::draw_system_prompt(const Frame& frame, const ChatState& chat, float width) {

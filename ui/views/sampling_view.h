@@ -18,6 +18,7 @@ class SamplingView {
  private:
   void draw_context_policy(const Frame& frame, const ChatState& chat, float width);
   void draw_system_prompt(const Frame& frame, const ChatState& chat, float width);
+  static void draw_switches(const Frame& frame, const ChatState& chat, const ModelState& model, float width);
 
   ChatId edited_chat_{};
   std::string system_prompt_;

@@ -92,7 +92,7 @@ void SettingsView::draw_new_chats(const Frame& frame, const UiState& state, floa
   const ButtonOptions choose{.icon = Icon::kChevronDown,
                              .width = width / frame.theme.scale,
                              .align_left = true,
-                             .help = "A preset has a system prompt and sampling of its own"};
+                             .help = "A preset has a system prompt, sampling and thinking of its own"};
   if (button(frame, "default_preset", chosen != nullptr ? chosen->name : "No preset", choose))
     ImGui::OpenPopup("default_preset_menu");
   if (begin_menu(frame, "default_preset_menu")) {

@@ -54,9 +54,11 @@ bool Chats::is_new(const ChatRecord& record) const {
 void Chats::begin_as_settled(ChatRecord& record) const {
   record.chat.sampling = sampling_of_new();
   record.chat.system_prompt = sanitise_utf8(state_.settings.system_prompt);
+  record.chat.template_values.clear();
   for (const ui::PresetState& preset : state_.library.presets) {
     if (preset.id != state_.settings.preset) continue;
     record.chat.sampling = preset.sampling;
+    record.chat.template_values = preset.template_values;
     record.chat.system_prompt = preset.system_prompt;
   }
   record.kept.first_system_prompt = record.chat.system_prompt;

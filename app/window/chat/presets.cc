@@ -80,6 +80,7 @@ void Presets::apply(const ui::actions::ApplyPreset& a) {
   Chat& chat = chats_.change(a.chat_id, Changed::kHead)->chat;
   chat.system_prompt = found->system_prompt;
   chat.sampling = found->sampling;
+  chat.template_values = found->template_values;
   context_.count(a.chat_id);
 }
 
@@ -93,11 +94,13 @@ std::vector<ui::PresetState>::iterator Presets::find(PresetId preset_id) {
 void Presets::add_stored(const StoreContents& contents) {
   next_id_ = std::max(next_id_, contents.last_preset.value + 1);
   for (const PresetRecord& preset : contents.presets)
-    presets_.push_back({preset.id, preset.name, preset.system_prompt, preset.sampling});
+    presets_.push_back(
+        {preset.id, preset.name, preset.system_prompt, preset.sampling, preset.template_values});
 }
 
 void Presets::keep(const ui::PresetState& preset) {
-  keeper_.push(changes::SavePreset{{preset.id, preset.name, preset.system_prompt, preset.sampling}});
+  keeper_.push(changes::SavePreset{
+      {preset.id, preset.name, preset.system_prompt, preset.sampling, preset.template_values}});
 }
 
 void Presets::keep_everything_again() {

@@ -1,4 +1,5 @@
-// How a chat is answered: its system prompt and its sampling, and presets of both.
+// How a chat is answered: its system prompt, its sampling and what its model's template is told, and presets
+// of these.
 //
 // Owns library.presets of the state. UI thread. What the constructor takes must outlive the presets.
 #pragma once

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "app/chat/sampling_json.h"
+#include "app/chat/template_values_json.h"
 #include "app/window/compare/prompt_list.h"
 
 namespace octavo::app {
@@ -70,9 +71,11 @@ std::string batch_to_json(const ui::BatchState& batch) {
   nlohmann::json json{{"format", "octavo-batch"}, {"version", 1}};
   json["settings"] = nlohmann::json::array();
   for (std::size_t i = 0; i < batch.settings.size(); ++i) {
-    json["settings"].push_back({{"name", ui::settings_name(i)},
-                                {"sampling", sampling_to_json(batch.settings[i].sampling)},
-                                {"system_prompt", batch.settings[i].system_prompt}});
+    json["settings"].push_back(
+        {{"name", ui::settings_name(i)},
+         {"sampling", sampling_to_json(batch.settings[i].sampling)},
+         {"system_prompt", batch.settings[i].system_prompt},
+         {"template_values", template_values_to_json(batch.settings[i].template_values)}});
   }
   const auto votes = votes_of(batch);
   json["prompts"] = nlohmann::json::array();

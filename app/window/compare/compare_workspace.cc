@@ -101,6 +101,7 @@ void CompareWorkspace::open(ContextQuestion question, Comparison::Source source)
   plans_.clear();
   question_ = std::move(question);
   source.messages = whole_prompt(question_);
+  source.template_values = question_.template_values;
   comparison_.open(std::move(source));
   state_.workspace = ui::Workspace::kCompare;
 }
@@ -128,7 +129,8 @@ void CompareWorkspace::apply(const ui::actions::RunComparison&) {
   plan();
 }
 
-// A lane whose system prompt differs leaves other room for the messages.
+// A lane whose system prompt differs leaves other room for the messages, and so may what the template is
+// told.
 std::vector<CompareWorkspace::LanePlan> CompareWorkspace::lane_plans() const {
   const ui::ComparisonSetup& setup = state_.comparison.setup;
   ContextQuestion question = question_;
@@ -139,10 +141,12 @@ std::vector<CompareWorkspace::LanePlan> CompareWorkspace::lane_plans() const {
   for (std::size_t lane = 0; lane < setup.variants.size(); ++lane) {
     const ui::ComparedSettings& asked = setup.variants[lane];
     auto plan = std::find_if(plans.begin(), plans.end(), [&](const LanePlan& each) {
-      return each.question.system_prompt == asked.system_prompt;
+      return each.question.system_prompt == asked.system_prompt &&
+             each.question.template_values == asked.template_values;
     });
     if (plan == plans.end()) {
       question.system_prompt = asked.system_prompt;
+      question.template_values = asked.template_values;
       question.max_tokens = 0;
       plan = plans.insert(plans.end(), {.question = question});
     }
@@ -259,7 +263,7 @@ std::pair<ChatId, MessageId> CompareWorkspace::begin_chat(const ui::ComparedColu
   chats_.edit(chat_id, [&](Chat& chat) {
     const MessageId question = add_messages(chat, state_.comparison.messages);
     chat.sampling = sampling_to_chat(column.sampling);
-    chat.template_values = question_.template_values;
+    chat.template_values = column.template_values;
     if (state_.comparison.shown_kind == ui::ComparisonKind::kSettings)
       chat.system_prompt = column.system_prompt;
     added = add_answer(chat, question, answer);

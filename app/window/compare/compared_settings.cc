@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
+#include <set>
+#include <variant>
 
 #include "engine/base/text.h"
 
@@ -38,6 +41,33 @@ std::string prompt_words(const std::string& prompt) {
   return "“" + line.substr(0, end) + "…”";
 }
 
+// What the template is told by any of them, by name.
+std::set<std::string> told_names(const std::vector<ui::ComparedSettings>& all) {
+  std::set<std::string> names;
+  for (const ui::ComparedSettings& one : all) {
+    for (const auto& [name, value] : one.template_values) names.insert(name);
+  }
+  return names;
+}
+
+std::optional<TemplateValue> told(const ui::ComparedSettings& settings, const std::string& name) {
+  const auto value = settings.template_values.find(name);
+  return value != settings.template_values.end() ? std::optional(value->second) : std::nullopt;
+}
+
+// "enable_thinking" is told as "enable thinking".
+std::string told_words(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+std::string value_words(const std::optional<TemplateValue>& value) {
+  if (!value) return "as usual";
+  if (const auto* const flag = std::get_if<bool>(&*value)) return *flag ? "on" : "off";
+  if (const auto* const text = std::get_if<std::string>(&*value)) return *text;
+  return std::to_string(std::get<std::int64_t>(*value));
+}
+
 }  // namespace
 
 std::string settings_differences(const ui::ComparedSettings& settings,
@@ -67,6 +97,11 @@ std::string settings_differences(const ui::ComparedSettings& settings,
   add_if_different(
       "system prompt", [](const ui::ComparedSettings& one) { return one.system_prompt; },
       prompt_words(settings.system_prompt));
+  for (const std::string& name : told_names(all)) {
+    add_if_different(
+        told_words(name).c_str(), [&](const ui::ComparedSettings& one) { return told(one, name); },
+        value_words(told(settings, name)));
+  }
   return text;
 }
 

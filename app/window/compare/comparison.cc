@@ -60,7 +60,8 @@ void Comparison::open(Source source) {
   ui::ComparisonSetup& setup = state_->setup;
   setup.sampling = source.sampling;
   setup.sampling.seed.reset();
-  setup.variants = two_settings({setup.sampling, system_prompt_of(state_->messages)});
+  setup.variants =
+      two_settings({setup.sampling, system_prompt_of(state_->messages), std::move(source.template_values)});
 }
 
 void Comparison::change_setup(const ui::ComparisonSetup& setup) {
@@ -168,6 +169,7 @@ void Comparison::add_lane(const LanePrompt& prompt, const SamplingParams& sampli
   for (const std::string& name : names) {
     ui::ComparedColumn& column = state_->columns.emplace_back(new_column(lane, name));
     column.system_prompt = system_prompt_of(prompt.prompt.messages);
+    column.template_values = prompt.prompt.template_values;
     column.num_left_out = prompt.num_left_out;
   }
 }
@@ -272,6 +274,7 @@ void Comparison::fork(ui::ColumnId column_id, std::size_t token_index, std::size
   ui::ComparedColumn column = new_column(lane, "Fork " + std::to_string(++num_forks_) + kOf + origin);
   column.sampling.max_tokens = parent.sampling.max_tokens;  // of the whole column
   column.system_prompt = parent.system_prompt;
+  column.template_values = parent.template_values;
   column.num_left_out = parent.num_left_out;
   force_tokens(column, parent, token_index, chosen);
   const auto place = std::find_if(state_->columns.begin(), state_->columns.end(),
@@ -301,7 +304,7 @@ void Comparison::force_tokens(ui::ComparedColumn& column, const ui::ComparedColu
 void Comparison::show_differences() {
   std::vector<ui::ComparedSettings> all;
   for (const ui::ComparedColumn& column : state_->columns)
-    all.push_back({column.sampling, column.system_prompt});
+    all.push_back({column.sampling, column.system_prompt, column.template_values});
   const bool same_messages =
       std::all_of(state_->columns.begin(), state_->columns.end(), [&](const ui::ComparedColumn& column) {
         return column.num_left_out == state_->columns.front().num_left_out;

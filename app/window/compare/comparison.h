@@ -41,6 +41,7 @@ class Comparison {
     MessageId message_id = {};
     std::string chat_title = {};
     SamplingParams sampling = {};
+    TemplateValues template_values = {};
   };
   // Shows this question, with no columns yet. What ran for another one is cancelled.
   void open(Source source);

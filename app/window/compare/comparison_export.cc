@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "app/chat/sampling_json.h"
+#include "app/chat/template_values_json.h"
 
 namespace octavo::app {
 namespace {
@@ -35,6 +36,8 @@ nlohmann::json column_to_json(const ui::ComparedColumn& column) {
     json["logprobs"].push_back(token.logprob);
   }
   if (!column.system_prompt.empty()) json["system_prompt"] = column.system_prompt;
+  if (!column.template_values.empty())
+    json["template_values"] = template_values_to_json(column.template_values);
   if (column.seed) json["seed"] = *column.seed;
   if (const auto mean = column.mean_logprob()) json["mean_logprob"] = *mean;
   if (column.score) json["score"] = *column.score;

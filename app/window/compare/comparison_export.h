@@ -3,9 +3,9 @@
 //
 // JSON, version 1: {"format": "octavo-comparison", "version": 1, "kind": "samples", "messages": [{"role",
 // "content"}], "num_prompt_tokens", "columns": [{"name", "seed", "output_index", "sampling", "system_prompt",
-// "text", "token_ids", "logprobs", "num_forced", "cumulative_logprob", "mean_logprob", "score", "finish",
-// "error", "tokens_per_second"}]}. What is not known is absent. Log-probabilities are the model's own,
-// natural.
+// "template_values", "text", "token_ids", "logprobs", "num_forced", "cumulative_logprob", "mean_logprob",
+// "score", "finish", "error", "tokens_per_second"}]}. What is not known is absent. Log-probabilities are the
+// model's own, natural.
 #pragma once
 
 #include <string>

@@ -105,7 +105,7 @@ void BatchView::draw(const Frame& frame, const UiState& state, CompareLook& look
   vote_ = {};
   take_file(batch.file);
   const ImVec2 low = ImGui::GetCursorScreenPos();
-  const float setup = setup_height(frame, batch, extent.x, extent.y * (batch.rows.empty() ? 1.0f : 0.7f));
+  const float setup = setup_height(frame, state, extent.x, extent.y * (batch.rows.empty() ? 1.0f : 0.7f));
   draw_setup(frame, state, look, {extent.x, setup});
   float top = low.y + setup + frame.px(kGap);
   if (batch.result) {
@@ -126,13 +126,15 @@ float BatchView::buttons_height(const Frame& frame, const BatchState& batch, flo
   return place_buttons(frame, head_buttons(batch), width).back().y + frame.px(kTopRow - 2);
 }
 
-float BatchView::setup_height(const Frame& frame, const BatchState& batch, float width, float most) const {
+float BatchView::setup_height(const Frame& frame, const UiState& state, float width, float most) const {
+  const BatchState& batch = state.batch;
   const bool has_words = !batch.rows.empty() || !batch.problem.empty();
   const float buttons = buttons_height(frame, batch, width - frame.px(2 * kPadding));
   const float fixed = frame.px(2 * kPadding + (has_words ? kWordsRow : 0)) + buttons;
   if (!editing_) return fixed;
   const float inner = width - frame.px(3 * kPadding);
-  const float groups = SettingsEditor::groups_height(frame, SettingsEditor::Groups::kSettings, inner);
+  const float groups = SettingsEditor::groups_height(frame, SettingsEditor::Groups::kSettings,
+                                                     state.model.template_switches, inner);
   const float above = fixed + frame.px(kFileRow + kPromptsHeight + 3 * 8) +
                       letters_height(frame, batch.setup.size(), width - frame.px(2 * kPadding));
   return above + std::min(groups, std::max(frame.px(kFewestGroups), most - above));
@@ -166,7 +168,7 @@ void BatchView::draw_setup(const Frame& frame, const UiState& state, CompareLook
     draw_prompts(frame, inner);
     y += frame.px(kFileRow + kPromptsHeight + 2 * 8);
     ImGui::SetCursorScreenPos({at.x, y});
-    draw_settings(frame, batch, inner, at.y + extent.y - frame.px(2 * kPadding) - y);
+    draw_settings(frame, state, inner, at.y + extent.y - frame.px(2 * kPadding) - y);
   }
   if (batch.running) {
     const float bar = at.y - frame.px(kPadding) + extent.y - frame.px(6);
@@ -265,7 +267,8 @@ void BatchView::draw_prompts(const Frame& frame, float width) {
   text_area(frame, "##prompts", prompts_, {width, frame.px(kPromptsHeight)}, 0, hint);
 }
 
-void BatchView::draw_settings(const Frame& frame, const BatchState& batch, float width, float height) {
+void BatchView::draw_settings(const Frame& frame, const UiState& state, float width, float height) {
+  const BatchState& batch = state.batch;
   actions::ChangeBatch change{batch.setup, batch.setup_seed};
   const ImVec2 at = ImGui::GetCursorScreenPos();
   bool changed = settings_.draw_letters(frame, change.settings, /*fewest=*/1);
@@ -277,8 +280,9 @@ void BatchView::draw_settings(const Frame& frame, const BatchState& batch, float
   changed |= settings_.draw_seed(frame, change.seed);
   ImGui::SetCursorScreenPos({at.x, at.y + letters});
   ImGui::BeginChild("groups", {width, std::max(1.0f, height - letters)}, ImGuiChildFlags_NavFlattened);
-  changed |= settings_.draw_groups(frame, settings_.chosen(change.settings),
-                                   SettingsEditor::Groups::kSettings, width - frame.px(kPadding));
+  changed |=
+      settings_.draw_groups(frame, settings_.chosen(change.settings), SettingsEditor::Groups::kSettings,
+                            state.model.template_switches, width - frame.px(kPadding));
   ImGui::EndChild();
   if (changed) frame.actions.push(change);
 }

@@ -37,7 +37,7 @@ class BatchView {
   };
 
   void take_file(const PromptFile& file);
-  float setup_height(const Frame& frame, const BatchState& batch, float width, float most) const;
+  float setup_height(const Frame& frame, const UiState& state, float width, float most) const;
   void draw_setup(const Frame& frame, const UiState& state, CompareLook& look, ImVec2 extent);
   std::vector<HeadButton> head_buttons(const BatchState& batch) const;
   static std::vector<ImVec2> place_buttons(const Frame& frame, std::span<const HeadButton> buttons,
@@ -46,7 +46,7 @@ class BatchView {
   void draw_buttons(const Frame& frame, const BatchState& batch, ImVec2 at, float width);
   void take(const Frame& frame, std::string_view pressed);
   void draw_prompts(const Frame& frame, float width);
-  void draw_settings(const Frame& frame, const BatchState& batch, float width, float height);
+  void draw_settings(const Frame& frame, const UiState& state, float width, float height);
   void draw_grid(const Frame& frame, const BatchState& batch, ImVec2 extent);
   void draw_head(const Frame& frame, const BatchState& batch, ImVec2 at, float column) const;
   void draw_row(const Frame& frame, const BatchState& batch, std::size_t row, ImVec2 at, float column);

@@ -5,6 +5,7 @@
 
 #include "ui/widgets/controls.h"
 #include "ui/widgets/sampling_controls.h"
+#include "ui/widgets/template_switches.h"
 
 namespace octavo::ui {
 namespace {
@@ -19,9 +20,11 @@ constexpr float kBelowHeading = 6;
 constexpr float kSlidersInGroup = 4;  // the highest group decides
 constexpr float kFieldHeight = 78;
 constexpr float kRowGap = 12;
+constexpr float kSwitchGap = 6;
 
-std::size_t num_groups(SettingsEditor::Groups groups) {
-  return groups == SettingsEditor::Groups::kSettings ? 4 : 3;
+std::size_t num_groups(SettingsEditor::Groups groups, SettingsEditor::Switches switches) {
+  if (groups != SettingsEditor::Groups::kSettings) return 3;
+  return switches.empty() ? 4 : 5;
 }
 
 std::size_t groups_in_row(const Frame& frame, std::size_t count, float width) {
@@ -110,15 +113,16 @@ bool SettingsEditor::draw_seed(const Frame& frame, std::optional<std::uint64_t>&
   return changed;
 }
 
-float SettingsEditor::groups_height(const Frame& frame, Groups groups, float width) {
-  const std::size_t count = num_groups(groups), per_row = groups_in_row(frame, count, width);
+float SettingsEditor::groups_height(const Frame& frame, Groups groups, Switches switches, float width) {
+  const std::size_t count = num_groups(groups, switches), per_row = groups_in_row(frame, count, width);
   const auto rows = static_cast<float>((count + per_row - 1) / per_row);
   return rows * group_height(frame) + (rows - 1) * frame.px(kRowGap);
 }
 
-bool SettingsEditor::draw_groups(const Frame& frame, ComparedSettings& settings, Groups groups, float width) {
+bool SettingsEditor::draw_groups(const Frame& frame, ComparedSettings& settings, Groups groups,
+                                 Switches switches, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const std::size_t count = num_groups(groups), per_row = groups_in_row(frame, count, width);
+  const std::size_t count = num_groups(groups, switches), per_row = groups_in_row(frame, count, width);
   const float each = group_height(frame) + frame.px(kRowGap);
   const float column =
       std::floor((width + frame.px(kGroupGap)) / static_cast<float>(per_row)) - frame.px(kGroupGap);
@@ -150,10 +154,20 @@ bool SettingsEditor::draw_groups(const Frame& frame, ComparedSettings& settings,
       return text_area(frame, "##lane_system_prompt", settings.system_prompt,
                        {column, 3 * slider_height(frame)}, 0, "None");
     });
+    if (!switches.empty()) {
+      group("Thinking", [&] {
+        bool chosen = false;
+        for (const TemplateSwitch& one : switches) {
+          chosen |= template_switch(frame, one, settings.template_values, "", column);
+          gap(frame, kSwitchGap);
+        }
+        return chosen;
+      });
+    }
   }
   ImGui::PopID();
   ImGui::SetCursorScreenPos(at);
-  ImGui::Dummy({width, groups_height(frame, groups, width)});
+  ImGui::Dummy({width, groups_height(frame, groups, switches, width)});
   return changed;
 }
 

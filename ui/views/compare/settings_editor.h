@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -25,10 +26,13 @@ class SettingsEditor {
   bool draw_seed(const Frame& frame, std::optional<std::uint64_t>& seed);
   static float seed_width(const Frame& frame);
 
-  // The groups, side by side as far as `width` goes, at the cursor, which moves below them.
+  // The groups, side by side as far as `width` goes, at the cursor, which moves below them. kSettings has one
+  // for `switches`, those of the model's template, if there are any.
   enum class Groups { kSamples, kBeams, kSettings };
-  bool draw_groups(const Frame& frame, ComparedSettings& settings, Groups groups, float width);
-  static float groups_height(const Frame& frame, Groups groups, float width);
+  using Switches = std::span<const TemplateSwitch>;
+  bool draw_groups(const Frame& frame, ComparedSettings& settings, Groups groups, Switches switches,
+                   float width);
+  static float groups_height(const Frame& frame, Groups groups, Switches switches, float width);
 
  private:
   std::size_t variant_ = 0;

@@ -76,9 +76,10 @@ std::string prompt_words(const UiState& state) {
           count_text(blocks, "block");
   const bool same_prompt =
       std::all_of(comparison.columns.begin(), comparison.columns.end(), [&](const ComparedColumn& column) {
-        return column.system_prompt == comparison.columns.front().system_prompt;
+        return column.system_prompt == comparison.columns.front().system_prompt &&
+               column.template_values == comparison.columns.front().template_values;
       });
-  text += same_prompt ? ", computed once" : ", other system prompts apart";
+  text += same_prompt ? ", computed once" : ", other prompts apart";
   if (comparison.num_cached_tokens > 0)
     text += " · " + with_thousands(comparison.num_cached_tokens) + " tokens cached";
   return text;
@@ -119,8 +120,8 @@ float SetupView::height(const Frame& frame, const UiState& state, float width, f
   const float fixed = frame.px((editing_ ? kEditorHeight : kQuestionHeight) + kOptionHeight + 2 * kPadding) +
                       question_top(frame, inner) + place_options(frame, setup, inner).back().y;
   if (!shows_groups(state.comparison)) return fixed;
-  const float groups =
-      SettingsEditor::groups_height(frame, groups_of(setup.kind), inner - frame.px(kPadding));
+  const float groups = SettingsEditor::groups_height(
+      frame, groups_of(setup.kind), state.model.template_switches, inner - frame.px(kPadding));
   const float room = std::max(frame.px(kFewestGroups), most - fixed - frame.px(kGroupsGap));
   return fixed + frame.px(kGroupsGap) + std::min(groups, room);
 }
@@ -272,22 +273,24 @@ void SetupView::draw_options(const Frame& frame, const UiState& state, CompareLo
   tooltip(frame, shows ? "Hide the settings" : "Show the settings");
   if (shows && setup.kind == kind) {
     ImGui::SetCursorScreenPos({at.x, at.y + places.back().y + frame.px(kOptionHeight + kGroupsGap)});
-    changed |= draw_groups(frame, setup, width, groups_height);
+    changed |= draw_groups(frame, setup, state.model.template_switches, width, groups_height);
   }
   if (changed) frame.actions.push(actions::ChangeComparison{setup});
 }
 
-bool SetupView::draw_groups(const Frame& frame, ComparisonSetup& setup, float width, float height) {
+bool SetupView::draw_groups(const Frame& frame, ComparisonSetup& setup, SettingsEditor::Switches switches,
+                            float width, float height) {
   const float room = width - frame.px(kPadding);  // beside it, a scroll bar
-  const bool fits = SettingsEditor::groups_height(frame, groups_of(setup.kind), room) <= height + 3;
+  const bool fits = SettingsEditor::groups_height(frame, groups_of(setup.kind), switches, room) <= height + 3;
   ImGui::BeginChild("groups", {width, height}, ImGuiChildFlags_NavFlattened,
                     fits ? ImGuiWindowFlags_NoScrollbar : ImGuiWindowFlags_None);
   bool changed = false;
   if (setup.kind == ComparisonKind::kSettings) {
-    changed = settings_.draw_groups(frame, settings_.chosen(setup.variants), groups_of(setup.kind), room);
+    changed =
+        settings_.draw_groups(frame, settings_.chosen(setup.variants), groups_of(setup.kind), switches, room);
   } else {
-    ComparedSettings settings{setup.sampling, {}};
-    changed = settings_.draw_groups(frame, settings, groups_of(setup.kind), room);
+    ComparedSettings settings{.sampling = setup.sampling};
+    changed = settings_.draw_groups(frame, settings, groups_of(setup.kind), switches, room);
     if (changed) setup.sampling = settings.sampling;
   }
   ImGui::EndChild();

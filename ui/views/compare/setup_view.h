@@ -30,7 +30,8 @@ class SetupView {
   void draw_buttons(const Frame& frame, const UiState& state, ImVec2 top_right);
   void draw_options(const Frame& frame, const UiState& state, CompareLook& look, float width,
                     float groups_height);
-  bool draw_groups(const Frame& frame, ComparisonSetup& setup, float width, float height);
+  bool draw_groups(const Frame& frame, ComparisonSetup& setup, SettingsEditor::Switches switches, float width,
+                   float height);
   void draw_editor(const Frame& frame, float width);
   bool shows_groups(const ComparisonState& comparison) const;
 
