@@ -17,16 +17,13 @@
 namespace octavo {
 namespace {
 
-constexpr int kNumRequests = 200;
 constexpr int kLongestOutput = 40;
 
-const std::vector<GenerationRequest>& requests() {
-  static const auto requests = mixed_requests(1, kNumRequests, kLongestOutput);
-  return requests;
-}
+int num_requests() { return test::is_full_sweep() ? 200 : 60; }
 
-std::vector<GenerationRequest> first_requests(int count) {
-  return {requests().begin(), requests().begin() + count};
+const std::vector<GenerationRequest>& requests() {
+  static const auto requests = mixed_requests(1, num_requests(), kLongestOutput);
+  return requests;
 }
 
 const std::vector<RequestOutput>& expected() {
@@ -40,9 +37,6 @@ struct Variant {
   EngineOptions options;
   bool swaps = false;       // the pool forces it
   bool recomputes = false;  // the pool forces it
-  bool takes_all = false;   // else only the first of the requests, but in a full sweep
-
-  int num_requests() const { return takes_all || test::is_full_sweep() ? kNumRequests : 60; }
 };
 
 class Equality : public testing::TestWithParam<Variant> {};
@@ -50,9 +44,8 @@ class Equality : public testing::TestWithParam<Variant> {};
 TEST_P(Equality, MixedRequestsGiveTheSameBits) {
   OCTAVO_NEEDS_DEFAULT_MODEL();
   const auto engine = open_default_model(GetParam().options);
-  const int count = GetParam().num_requests();
-  const auto outputs = run_together(*engine, first_requests(count));
-  ASSERT_EQ(std::ssize(outputs), count);
+  const auto outputs = run_together(*engine, requests());
+  ASSERT_EQ(std::ssize(outputs), num_requests());
   EXPECT_EQ(first_difference(outputs, expected()), "");
   const KvTotals totals = engine->kv_totals();
   EXPECT_EQ(totals.preempted_swap > 0, GetParam().swaps) << totals.preempted_swap;
@@ -77,7 +70,7 @@ INSTANTIATE_TEST_SUITE_P(
                  .reserve_block_per_sequence = false},
                 false,
                 true},
-        Variant{"BothForAll", {.num_kv_blocks = 40, .reserve_block_per_sequence = false}, true, true, true},
+        Variant{"Both", {.num_kv_blocks = 40, .reserve_block_per_sequence = false}, true, true},
         Variant{"RecomputeUncached",
                 {.num_kv_blocks = 40,
                  .enable_prefix_caching = false,
@@ -99,8 +92,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(Equality, CancelsChangeNobodyElse) {
   OCTAVO_NEEDS_DEFAULT_MODEL();
   const auto engine = open_default_model({.num_kv_blocks = 44});
-  constexpr int kCount = 100;
-  const std::vector<RequestId> ids = engine->submit_all(first_requests(kCount));
+  const std::vector<RequestId> ids = engine->submit_all(requests());
   OutputCollector collector;
   for (std::size_t i = 0; i < ids.size(); ++i) {
     collector.expect(ids[i],
@@ -113,7 +105,7 @@ TEST(Equality, CancelsChangeNobodyElse) {
     for (const EngineEvent& event : engine->poll(std::chrono::seconds(1))) {
       collector.add(event);
       if (++num_events % 40 != 0) continue;
-      const RequestId victim = ids[static_cast<std::size_t>(random.between(0, kCount - 1))];
+      const RequestId victim = ids[static_cast<std::size_t>(random.between(0, num_requests() - 1))];
       engine->cancel(victim);
       cancelled.insert(victim);
     }

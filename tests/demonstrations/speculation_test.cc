@@ -9,11 +9,11 @@
 
 #include "tests/demonstrations/mixed_requests.h"
 #include "tests/engine/default_model.h"
+#include "tests/support/sweep.h"
 
 namespace octavo {
 namespace {
 
-constexpr int kNumRequests = 40;
 constexpr int kLongestOutput = 40;
 
 constexpr const char* kText =
@@ -25,7 +25,7 @@ constexpr const char* kText =
 
 // Texts that come again, drawn in every way, among others that do not.
 std::vector<GenerationRequest> requests() {
-  std::vector<GenerationRequest> all = mixed_requests(5, kNumRequests, kLongestOutput);
+  std::vector<GenerationRequest> all = mixed_requests(5, test::is_full_sweep() ? 40 : 12, kLongestOutput);
   const std::string twice = std::string(kText) + kText;
   const std::vector<SamplingParams> samplings = {
       {.temperature = 0.0, .max_tokens = 120},
