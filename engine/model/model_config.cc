@@ -482,6 +482,8 @@ class ConfigReader {
     OCTAVO_TRY(const auto given, header_.find<float>(key("attention.scale")));
     if (given && *given != 0.0f) config_.score_scale = *given;
     config_.query_scale_length = config_.rope.original_context_length;
+    OCTAVO_TRY(const auto length, header_.find<std::int32_t>(key("attention.temperature_length")));
+    if (length.value_or(0) != 0) config_.query_scale_length = *length;
     return read_number_of_some("attention.temperature_scale",
                                parts().query_scaling == QueryScaling::kAsFileSays,
                                config_.query_scale_factor);

@@ -247,13 +247,16 @@ class Transformer:
         q, k = self.head_norm(q, prefix + "attn_q_norm"), self.head_norm(k, prefix + "attn_k_norm")
         return self.rotate(q, layer), self.rotate(k, layer), v, gate
 
+    def growth_of_queries(self, tokens):
+        key = self.model.key
+        length = key("attention.temperature_length", 0) or key("rope.scaling.original_context_length", self.context_length)
+        return 1 + key("attention.temperature_scale", 0.0) * np.log(1 + np.arange(tokens) // length)
+
     def attention(self, x, layer):
         prefix, tokens = f"blk.{layer}.", len(x)
         q, k, v, gate = (self.gemma4_projections if self.architecture == "gemma4" else self.projections)(x, layer)
         if self.architecture == "mistral3":  # long contexts must not wash scores out
-            length = self.model.key("rope.scaling.original_context_length", self.context_length)
-            growth = np.log(1 + np.arange(tokens) // length)
-            q = q * (1 + self.model.key("attention.temperature_scale", 0.0) * growth)[:, None, None]
+            q = q * self.growth_of_queries(tokens)[:, None, None]
         if self.chunk and not self.rotates(layer):  # Nakanishi 2025, arXiv:2501.19399
             q = q * (1 + 0.1 * np.log(1 + (np.arange(tokens) + 1) // self.chunk))[:, None, None]
         distance = np.arange(tokens)[:, None] - np.arange(tokens)[None, :]
@@ -300,8 +303,7 @@ class Transformer:
         scale = 1 / math.sqrt(head_dim)
         if key("rope.scaling.type", "") == "yarn":
             scale *= (1 + key("rope.scaling.yarn_log_multiplier", 0.0) * math.log(key("rope.scaling.factor"))) ** 2
-        length = key("rope.scaling.original_context_length", self.context_length)
-        scales = scale * (1 + key("attention.temperature_scale", 0.0) * np.log(1 + np.arange(tokens) // length))
+        scales = scale * self.growth_of_queries(tokens)
         rotated_query = self.rotate(q[..., unrotated:], layer)
         hidden = np.arange(tokens)[:, None] < np.arange(tokens)[None, :]
         out = np.zeros((tokens, self.heads, value_dim))

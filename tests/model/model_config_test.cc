@@ -1248,6 +1248,13 @@ TEST(ModelConfig, Mistral3ScalesQueriesFromTheOriginalLengthOn) {
   EXPECT_EQ(config.query_scale(1024), static_cast<float>(1.0 + 0.5 * std::log(2.0)));
   EXPECT_EQ(config.query_scale(2048), static_cast<float>(1.0 + 0.5 * std::log(3.0)));
   EXPECT_EQ(config_of(valid_of("mistral3")).query_scale(1 << 20), 1.0f);
+  KeySet longer = valid_of("mistral4");
+  longer.set("mistral4.attention.temperature_scale", 0.5f);
+  longer.set("mistral4.rope.scaling.original_context_length", 1024u);
+  EXPECT_EQ(config_of(longer.set("mistral4.attention.temperature_length", 0u)).query_scale_length, 1024);
+  EXPECT_EQ(config_of(longer.set("mistral4.attention.temperature_length", 4096u)).query_scale_length, 4096);
+  expect_error(longer.set("mistral4.attention.temperature_length", -1), ErrorCode::kDamagedFile,
+               "mistral4.attention.temperature_length", "is -1");
   expect_error(valid().set("llama.attention.temperature_scale", 0.5f), ErrorCode::kUnsupported,
                "llama.attention.temperature_scale", "needs something that Octavo does not support");
   expect_error(valid().set("llama.rope.scaling.yarn_log_multiplier", 1.0f), ErrorCode::kUnsupported,
