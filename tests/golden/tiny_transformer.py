@@ -59,7 +59,9 @@ PERIODS = {"cohere2": 4, "exaone4": 4, "gemma2": 2, "gemma3": 6, "gpt-oss": 2, "
 
 
 class Transformer:
-    def __init__(self, model, context_limit=None):
+    def __init__(self, model, context_limit=None, kept_type=np.float64):
+        """kept_type: what keys and values are rounded to."""
+        self.kept_type = kept_type
         """context_limit: what LongRoPE chooses its factors by; by default the whole context length."""
         self.model, self.architecture = model, model.architecture
         key = model.key
@@ -111,6 +113,9 @@ class Transformer:
         if isinstance(self.period, list):
             return self.window > 0 and self.period[layer]
         return self.window > 0 and (self.period == 0 or layer % self.period < self.period - 1)
+
+    def kept(self, x):
+        return x.astype(self.kept_type).astype(np.float64)
 
     def linear(self, x, name, rows=slice(None)):
         y = x @ self.model.tensor(name + ".weight")[rows].T
@@ -255,6 +260,7 @@ class Transformer:
     def attention(self, x, layer):
         prefix, tokens = f"blk.{layer}.", len(x)
         q, k, v, gate = (self.gemma4_projections if self.architecture == "gemma4" else self.projections)(x, layer)
+        k, v = self.kept(k), self.kept(v)
         if self.architecture == "mistral3":  # long contexts must not wash scores out
             q = q * self.growth_of_queries(tokens)[:, None, None]
         if self.chunk and not self.rotates(layer):  # Nakanishi 2025, arXiv:2501.19399
@@ -292,8 +298,8 @@ class Transformer:
             q = self.linear(x, prefix + "attn_q")
         q = q.reshape(tokens, self.heads, head_dim)
         kept = self.linear(x, prefix + "attn_kv_a_mqa")
-        latent = self.norm(kept[:, :size], prefix + "attn_kv_a_norm")
-        rotated_key = self.rotate(kept[:, None, size:], layer)[:, 0]
+        latent = self.kept(self.norm(kept[:, :size], prefix + "attn_kv_a_norm"))
+        rotated_key = self.kept(self.rotate(kept[:, None, size:], layer)[:, 0])
         if tensor(prefix + "attn_kv_b.weight") is None:
             key_parts = tensor(prefix + "attn_k_b.weight").reshape(self.heads, size, unrotated)
             value_parts = tensor(prefix + "attn_v_b.weight").reshape(self.heads, value_dim, size)
