@@ -610,6 +610,9 @@ class Shape:
             yield prefix + "nextn.embed_tokens.weight", VOCABULARY, self.width, 0.0, 1.0
             yield from self._norm(prefix + "nextn.shared_head_norm")
             yield from self._linear(prefix + "nextn.shared_head_head", VOCABULARY, self.width)
+        elif self.architecture == "nemotron_h_moe":
+            yield from self._norm(prefix + "nextn.shared_head_norm")
+            yield from self._norm(prefix + "post_attention_norm")
 
     def _norm(self, name, size=None):
         yield name + ".weight", None, size or self.width, 1.0, 0.125
