@@ -127,6 +127,7 @@ void check_rope(const ModelConfig& config, RangeCheck& check) {
   check.real("rope.scaling.yarn_log_multiplier", rope.yarn_log_multiplier, 0.0, kMaxFactor);
   check.real("attention.temperature_scale", config.query_scale_factor, 0.0, kMaxFactor);
   check.whole("rope.scaling.original_context_length", rope.original_context_length, 1, kMaxContextLength);
+  check.whole("attention.temperature_length", config.query_scale_length, 1, kMaxContextLength);
   check.real("rope.scaling.low_freq_factor", rope.low_frequency_factor, kMinFactor, kMaxFactor);
   check.real("rope.scaling.high_freq_factor", rope.high_frequency_factor, kMinFactor, kMaxFactor);
   check.that(rope.high_frequency_factor > rope.low_frequency_factor, "rope.scaling.high_freq_factor",

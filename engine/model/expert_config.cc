@@ -195,9 +195,8 @@ class ExpertReader {
   Result<void> read_weights() {
     config_.normalises_weights = parts().normalises_weights;
     OCTAVO_TRY(const auto normalises, header_.find<bool>(key("expert_weights_norm")));
-    // Where the way of scoring is saved as none, so is this (model_config.cc, is_saved_by_llama_cpp()).
-    OCTAVO_TRY(const auto scoring, header_.find<std::uint64_t>(key("expert_gating_func")));
-    const bool is_said = !(scoring && *scoring == 0 && !parts().reads_weights);
+    // Of a family that does not read it llama.cpp saves what its structures hold (model_config.cc).
+    const bool is_said = parts().reads_weights || !context_.is_saved_by_llama_cpp;
     if (normalises && is_said && *normalises != parts().normalises_weights) {
       if (!parts().reads_weights) return not_computed("expert_weights_norm");
       config_.normalises_weights = *normalises;

@@ -44,6 +44,7 @@ struct ExpertContext {
   std::int32_t num_layers;
   std::int32_t feed_forward_length;                               // 0: the file does not say
   std::span<const std::int32_t> layer_feed_forward_lengths = {};  // where layers differ
+  bool is_saved_by_llama_cpp = false;                             // see model_config.cc
 };
 
 // Keys that this architecture does not read are refused if they ask for something else than what is computed.

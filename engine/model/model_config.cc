@@ -328,7 +328,7 @@ class ConfigReader {
     OCTAVO_TRY(const ExpertParts experts, expert_parts());
     OCTAVO_TRY(config_.experts,
                read_expert_config(header_, {config_.architecture, experts, config_.num_layers, length,
-                                            config_.layer_feed_forward_lengths}));
+                                            config_.layer_feed_forward_lengths, is_saved_}));
     const bool say_where_experts_are = experts.layers == ExpertLayers::kWithFeedForward;
     if (config_.experts.num_experts > 0 && !config_.layer_feed_forward_lengths.empty() &&
         !say_where_experts_are)
@@ -482,8 +482,14 @@ class ConfigReader {
     OCTAVO_TRY(const auto given, header_.find<float>(key("attention.scale")));
     if (given && *given != 0.0f) config_.score_scale = *given;
     config_.query_scale_length = config_.rope.original_context_length;
-    return read_number_of_some("attention.temperature_scale",
-                               parts().query_scaling == QueryScaling::kAsFileSays,
+    OCTAVO_TRY(const auto length, header_.find<std::int32_t>(key("attention.temperature_length")));
+    if (length.value_or(0) != 0) config_.query_scale_length = *length;
+    constexpr std::string_view kScale = "attention.temperature_scale";
+    if (parts().query_scaling == QueryScaling::kWhereUnrotated) {  // llama.cpp saves the number that it has
+      OCTAVO_TRY(const auto scale, header_.find<float>(key(kScale)));
+      if (scale.value_or(0.0f) == static_cast<float>(kUnrotatedQueryFactor)) return {};
+    }
+    return read_number_of_some(kScale, parts().query_scaling == QueryScaling::kAsFileSays,
                                config_.query_scale_factor);
   }
 

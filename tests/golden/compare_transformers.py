@@ -240,6 +240,12 @@ def deepseek2(shape, model):
     return "deepseek_v3" if "expert_group_count" in keys else "glm4_moe_lite", config, extra, "ffn_norm"
 
 
+def mistral4(shape, model):
+    _, config, extra, norm = deepseek2(shape, model)
+    config["rope_parameters"] |= dict(llama_4_scaling_beta=shape.keys["attention.temperature_scale"], partial_rotary_factor=1.0)
+    return "mistral4", config, extra, norm
+
+
 def gemma4(shape, model):
     keys, e, extra = shape.keys, shape.experts, {}
     layers, pattern = range(shape.layers), keys["attention.sliding_window_pattern"]
@@ -680,7 +686,7 @@ def nemotron_h(shape, model):
 FAMILIES = {"cohere2": cohere, "deepseek2": deepseek2, "command-r": cohere, "exaone4": exaone4, "hunyuan-dense": hunyuan_dense, "llama4": llama4,
             "muse-glimmer": muse_glimmer, "nemotron_h_moe": nemotron_h, "olmo2": olmo2, "falcon-h1": falcon_h1, "granitehybrid": granitehybrid, "lfm2": short_convolutions, "lfm2moe": short_convolutions,
             "nemotron_h": nemotron_h, "ernie4_5": ernie4_5, "gemma4": gemma4, "glm4": glm4, "glm4moe": glm4moe, "gpt-oss": gpt_oss, "granite": granite,
-            "granitemoe": granite, "llama": llama, "minicpm": minicpm, "mistral3": mistral3, "olmoe": olmoe,
+            "granitemoe": granite, "llama": llama, "minicpm": minicpm, "mistral3": mistral3, "mistral4": mistral4, "olmoe": olmoe,
             "qwen35": qwen35, "qwen35moe": qwen35moe, "qwen3moe": qwen3moe, "qwen3next": qwen3next, "seed_oss": seed_oss,
             "smollm3": smollm3, "stablelm": stablelm, "starcoder2": starcoder2}
 
@@ -703,6 +709,15 @@ def muse_with_head(config):
     return Network()
 
 
+def network_of(kind, config):
+    if kind == "muse_glimmer_text":
+        return muse_with_head(config)
+    if kind == "mistral4":  # of which the automatic class knows only the one with eyes
+        from transformers.models.mistral4.modeling_mistral4 import Mistral4ForCausalLM
+        return Mistral4ForCausalLM(config)
+    return AutoModelForCausalLM.from_config(config)
+
+
 def build(shape, model):
     """The model of transformers with these weights; None: it has no such model."""
     family = FAMILIES[shape.architecture](shape, model)
@@ -712,7 +727,7 @@ def build(shape, model):
     config = AutoConfig.for_model(kind, **(common(shape) | besides))
     config.tie_word_embeddings = not shape.variant.get("untied", False)
     config._attn_implementation = config._experts_implementation = "eager"
-    network = (muse_with_head(config) if kind == "muse_glimmer_text" else AutoModelForCausalLM.from_config(config)).double().eval()
+    network = network_of(kind, config).double().eval()
     numbers = {"model.embed_tokens.weight": model.tensor("token_embd.weight"), "model.norm.weight": model.tensor("output_norm.weight")}
     if model.tensor("output_norm.bias") is not None:
         numbers["model.norm.bias"] = model.tensor("output_norm.bias")

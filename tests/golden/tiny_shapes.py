@@ -57,7 +57,8 @@ VARIANTS = {
     "deepseek2_odd_sizes": dict(architecture="deepseek2", layers=2, width=52, hidden=44, heads=3, untied=True,
                                 latent=dict(size=19, rotary=6, unrotated=5, values=23, rank=13),
                                 experts=dict(count=7, used=2, hidden=23, dense=1, shared_count=1, selection_bias=True, packed=True),
-                                keys={"expert_gating_func": 2, "attention.layer_norm_rms_epsilon": 0.015625}),
+                                keys={"expert_gating_func": 2, "attention.layer_norm_rms_epsilon": 0.015625,
+                                      "attention.temperature_scale": 0.5, "attention.temperature_length": 10}),
     # What llama.cpp does not do: no layer has experts; YaRN stretches queries and keys and leaves scores as they are.
     "deepseek2_without_experts": dict(architecture="deepseek2", layers=2, llama_cpp=False,
                                       latent=dict(size=24, rotary=8, unrotated=8, values=16, rank=24),
@@ -609,6 +610,9 @@ class Shape:
             yield prefix + "nextn.embed_tokens.weight", VOCABULARY, self.width, 0.0, 1.0
             yield from self._norm(prefix + "nextn.shared_head_norm")
             yield from self._linear(prefix + "nextn.shared_head_head", VOCABULARY, self.width)
+        elif self.architecture == "nemotron_h_moe":
+            yield from self._norm(prefix + "nextn.shared_head_norm")
+            yield from self._norm(prefix + "post_attention_norm")
 
     def _norm(self, name, size=None):
         yield name + ".weight", None, size or self.width, 1.0, 0.125

@@ -59,8 +59,10 @@ PERIODS = {"cohere2": 4, "exaone4": 4, "gemma2": 2, "gemma3": 6, "gpt-oss": 2, "
 
 
 class Transformer:
-    def __init__(self, model, context_limit=None):
-        """context_limit: what LongRoPE chooses its factors by; by default the whole context length."""
+    def __init__(self, model, context_limit=None, kept_type=np.float64):
+        """context_limit: what LongRoPE chooses its factors by; by default the whole context length. kept_type: what keys and values
+        are rounded to."""
+        self.kept_type = kept_type
         self.model, self.architecture = model, model.architecture
         key = model.key
         self.layers, self.width = key("block_count") - key("nextn_predict_layers", 0), key("embedding_length")
@@ -111,6 +113,9 @@ class Transformer:
         if isinstance(self.period, list):
             return self.window > 0 and self.period[layer]
         return self.window > 0 and (self.period == 0 or layer % self.period < self.period - 1)
+
+    def kept(self, x):
+        return x.astype(self.kept_type).astype(np.float64)
 
     def linear(self, x, name, rows=slice(None)):
         y = x @ self.model.tensor(name + ".weight")[rows].T
@@ -247,13 +252,17 @@ class Transformer:
         q, k = self.head_norm(q, prefix + "attn_q_norm"), self.head_norm(k, prefix + "attn_k_norm")
         return self.rotate(q, layer), self.rotate(k, layer), v, gate
 
+    def growth_of_queries(self, tokens):
+        key = self.model.key
+        length = key("attention.temperature_length", 0) or key("rope.scaling.original_context_length", self.context_length)
+        return 1 + key("attention.temperature_scale", 0.0) * np.log(1 + np.arange(tokens) // length)
+
     def attention(self, x, layer):
         prefix, tokens = f"blk.{layer}.", len(x)
         q, k, v, gate = (self.gemma4_projections if self.architecture == "gemma4" else self.projections)(x, layer)
+        k, v = self.kept(k), self.kept(v)
         if self.architecture == "mistral3":  # long contexts must not wash scores out
-            length = self.model.key("rope.scaling.original_context_length", self.context_length)
-            growth = np.log(1 + np.arange(tokens) // length)
-            q = q * (1 + self.model.key("attention.temperature_scale", 0.0) * growth)[:, None, None]
+            q = q * self.growth_of_queries(tokens)[:, None, None]
         if self.chunk and not self.rotates(layer):  # Nakanishi 2025, arXiv:2501.19399
             q = q * (1 + 0.1 * np.log(1 + (np.arange(tokens) + 1) // self.chunk))[:, None, None]
         distance = np.arange(tokens)[:, None] - np.arange(tokens)[None, :]
@@ -289,8 +298,8 @@ class Transformer:
             q = self.linear(x, prefix + "attn_q")
         q = q.reshape(tokens, self.heads, head_dim)
         kept = self.linear(x, prefix + "attn_kv_a_mqa")
-        latent = self.norm(kept[:, :size], prefix + "attn_kv_a_norm")
-        rotated_key = self.rotate(kept[:, None, size:], layer)[:, 0]
+        latent = self.kept(self.norm(kept[:, :size], prefix + "attn_kv_a_norm"))
+        rotated_key = self.kept(self.rotate(kept[:, None, size:], layer)[:, 0])
         if tensor(prefix + "attn_kv_b.weight") is None:
             key_parts = tensor(prefix + "attn_k_b.weight").reshape(self.heads, size, unrotated)
             value_parts = tensor(prefix + "attn_v_b.weight").reshape(self.heads, value_dim, size)
@@ -300,8 +309,7 @@ class Transformer:
         scale = 1 / math.sqrt(head_dim)
         if key("rope.scaling.type", "") == "yarn":
             scale *= (1 + key("rope.scaling.yarn_log_multiplier", 0.0) * math.log(key("rope.scaling.factor"))) ** 2
-        length = key("rope.scaling.original_context_length", self.context_length)
-        scales = scale * (1 + key("attention.temperature_scale", 0.0) * np.log(1 + np.arange(tokens) // length))
+        scales = scale * self.growth_of_queries(tokens)
         rotated_query = self.rotate(q[..., unrotated:], layer)
         hidden = np.arange(tokens)[:, None] < np.arange(tokens)[None, :]
         out = np.zeros((tokens, self.heads, value_dim))

@@ -1248,6 +1248,13 @@ TEST(ModelConfig, Mistral3ScalesQueriesFromTheOriginalLengthOn) {
   EXPECT_EQ(config.query_scale(1024), static_cast<float>(1.0 + 0.5 * std::log(2.0)));
   EXPECT_EQ(config.query_scale(2048), static_cast<float>(1.0 + 0.5 * std::log(3.0)));
   EXPECT_EQ(config_of(valid_of("mistral3")).query_scale(1 << 20), 1.0f);
+  KeySet longer = valid_of("mistral4");
+  longer.set("mistral4.attention.temperature_scale", 0.5f);
+  longer.set("mistral4.rope.scaling.original_context_length", 1024u);
+  EXPECT_EQ(config_of(longer.set("mistral4.attention.temperature_length", 0u)).query_scale_length, 1024);
+  EXPECT_EQ(config_of(longer.set("mistral4.attention.temperature_length", 4096u)).query_scale_length, 4096);
+  expect_error(longer.set("mistral4.attention.temperature_length", -1), ErrorCode::kDamagedFile,
+               "mistral4.attention.temperature_length", "is -1");
   expect_error(valid().set("llama.attention.temperature_scale", 0.5f), ErrorCode::kUnsupported,
                "llama.attention.temperature_scale", "needs something that Octavo does not support");
   expect_error(valid().set("llama.rope.scaling.yarn_log_multiplier", 1.0f), ErrorCode::kUnsupported,
@@ -1296,6 +1303,14 @@ TEST(ModelConfig, WhatLlamaCppSavesOfEveryModelSaysNothing) {
       .set("qwen3moe.expert_gating_func", 0u)
       .set("qwen3moe.expert_weights_norm", false);
   EXPECT_TRUE(config_of(experts).experts.normalises_weights);
+  KeySet sigmoids = valid_of("lfm2moe");
+  save_as_llama_cpp(sigmoids, "lfm2moe")
+      .set("lfm2moe.expert_gating_func", 2u)
+      .set("lfm2moe.expert_weights_norm", false);
+  EXPECT_TRUE(config_of(sigmoids).experts.normalises_weights);
+  KeySet unrotated = valid_of("llama4");
+  save_as_llama_cpp(unrotated, "llama4").set("llama4.attention.temperature_scale", 0.1f);
+  EXPECT_EQ(config_of(unrotated).query_scale_factor, 0.1);
 }
 
 TEST(ModelConfig, WhatAFileSavedByLlamaCppSaysOtherwiseIsRefused) {
@@ -1310,6 +1325,8 @@ TEST(ModelConfig, WhatAFileSavedByLlamaCppSaysOtherwiseIsRefused) {
   refused("attn_logit_softcapping", 40.0f);
   refused("final_logit_softcapping", 50.0f);
   refused("attention.output_scale", 2.0f);
+  expect_error(valid_of("llama4").set("llama4.attention.temperature_scale", 0.2f), ErrorCode::kUnsupported,
+               "llama4.attention.temperature_scale", "needs something that Octavo");
   KeySet sections = valid_of("qwen3");
   save_as_llama_cpp(sections, "qwen3").set_list("qwen3.rope.dimension_sections", {8, 8, 16, 0});
   expect_error(sections, ErrorCode::kUnsupported, "qwen3.rope.dimension_sections",
