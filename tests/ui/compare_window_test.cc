@@ -17,7 +17,15 @@ namespace {
 
 using ui::ColumnPhase;
 
-class CompareWindow : public CompareScene {};
+class CompareWindow : public CompareScene {
+ protected:
+  static void show_settings_side_by_side(ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(2);
+    context->ItemClick("**/kind/settings");
+    context->Yield(2);
+  }
+};
 
 TEST_F(CompareWindow, IsReachedByKeyAndByTheTabsAndHasAHintWhenEmpty) {
   open_compare();
@@ -222,10 +230,7 @@ TEST_F(CompareWindow, TheSetupChoosesKindNumberAndSettings) {
   open_compare();
   ask_in_chat("Write two lines about rain.");
   play([this](ImGuiTestContext* context) {
-    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
-    context->Yield(2);
-    context->ItemClick("**/kind/settings");
-    context->Yield(2);
+    show_settings_side_by_side(context);
     context->ItemClick("**/add_variant");
     context->Yield(2);
     IM_CHECK_EQ(static_cast<int>(state().comparison.setup.variants.size()), 3);
@@ -284,10 +289,7 @@ TEST_F(CompareWindow, AnySettingOfALaneCanDifferAndTheColumnsSayWhichWithOneSeed
   ask_in_chat("Write two lines about rain.");
   play([this](ImGuiTestContext* context) {
     const auto& setup = state().comparison.setup;
-    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
-    context->Yield(2);
-    context->ItemClick("**/kind/settings");
-    context->Yield(2);
+    show_settings_side_by_side(context);
     context->ItemClick("**/variant_B");
     context->Yield(2);
     context->ItemInputValue("**/##min_p", 0.1f);
@@ -327,10 +329,7 @@ TEST_F(CompareWindow, LanesCanDifferInWhatTheTemplateIsTold) {
   open_compare(large_settings());
   ask_in_chat("Write two lines about rain.");
   play([this](ImGuiTestContext* context) {
-    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
-    context->Yield(2);
-    context->ItemClick("**/kind/settings");
-    context->Yield(2);
+    show_settings_side_by_side(context);
     context->ItemClick("**/variant_B");
     context->Yield(2);
     context->ItemClick("**/enable_thinking_1");

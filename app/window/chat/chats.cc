@@ -46,6 +46,12 @@ Message* Chats::change_message(ChatId id, MessageId message_id) {
 
 // ---- new ones
 
+void use_preset(Chat& chat, const ui::PresetState& preset) {
+  chat.system_prompt = preset.system_prompt;
+  chat.sampling = preset.sampling;
+  chat.template_values = preset.template_values;
+}
+
 bool Chats::is_new(const ChatRecord& record) const {
   const bool is_asked = !record.queued.empty();  // only not yet a message
   return record.chat.messages().empty() && !is_asked && !record.kept.stored;
@@ -56,10 +62,7 @@ void Chats::begin_as_settled(ChatRecord& record) const {
   record.chat.system_prompt = sanitise_utf8(state_.settings.system_prompt);
   record.chat.template_values.clear();
   for (const ui::PresetState& preset : state_.library.presets) {
-    if (preset.id != state_.settings.preset) continue;
-    record.chat.sampling = preset.sampling;
-    record.chat.template_values = preset.template_values;
-    record.chat.system_prompt = preset.system_prompt;
+    if (preset.id == state_.settings.preset) use_preset(record.chat, preset);
   }
   record.kept.first_system_prompt = record.chat.system_prompt;
 }

@@ -35,6 +35,9 @@ struct Undrawn {
   std::vector<MessageId> grown;  // only these
 };
 
+// Its system prompt, sampling and what the template is told become the chat's.
+void use_preset(Chat& chat, const ui::PresetState& preset);
+
 class Chats {
  public:
   // New chats begin with the settings' preset, or with `sampling`, as it is then, under what the model's file

@@ -77,10 +77,7 @@ void Presets::apply(const ui::actions::ErasePreset& a) {
 void Presets::apply(const ui::actions::ApplyPreset& a) {
   const auto found = find(a.preset_id);
   if (found == presets_.end() || !chats_.is_listed(a.chat_id)) return;
-  Chat& chat = chats_.change(a.chat_id, Changed::kHead)->chat;
-  chat.system_prompt = found->system_prompt;
-  chat.sampling = found->sampling;
-  chat.template_values = found->template_values;
+  use_preset(chats_.change(a.chat_id, Changed::kHead)->chat, *found);
   context_.count(a.chat_id);
 }
 

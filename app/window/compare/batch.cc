@@ -68,14 +68,11 @@ void Batch::plan_row(std::size_t row) {
   plans_.clear();
   for (std::size_t i = 0; i < state_->settings.size(); ++i) {
     const ui::ComparedSettings& asked = state_->settings[i];
-    auto plan = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& other) {
-      return other.question.system_prompt == asked.system_prompt &&
-             other.question.template_values == asked.template_values;
-    });
+    auto plan = std::find_if(plans_.begin(), plans_.end(),
+                             [&](const Plan& other) { return sends_alike(other.question, asked); });
     if (plan == plans_.end()) {
       plan = plans_.insert(plans_.end(), Plan{.id = next_plan_id_++});
-      plan->question.system_prompt = asked.system_prompt;
-      plan->question.template_values = asked.template_values;
+      send_as(plan->question, asked);
       plan->question.path = {{{}, {Role::kUser, state_->rows[row].prompt, {}}, {}}};
       plan->question.context_len = engine_->description().max_model_len;
     }

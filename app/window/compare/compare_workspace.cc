@@ -140,13 +140,10 @@ std::vector<CompareWorkspace::LanePlan> CompareWorkspace::lane_plans() const {
   std::vector<LanePlan> plans;
   for (std::size_t lane = 0; lane < setup.variants.size(); ++lane) {
     const ui::ComparedSettings& asked = setup.variants[lane];
-    auto plan = std::find_if(plans.begin(), plans.end(), [&](const LanePlan& each) {
-      return each.question.system_prompt == asked.system_prompt &&
-             each.question.template_values == asked.template_values;
-    });
+    auto plan = std::find_if(plans.begin(), plans.end(),
+                             [&](const LanePlan& each) { return sends_alike(each.question, asked); });
     if (plan == plans.end()) {
-      question.system_prompt = asked.system_prompt;
-      question.template_values = asked.template_values;
+      send_as(question, asked);
       question.max_tokens = 0;
       plan = plans.insert(plans.end(), {.question = question});
     }

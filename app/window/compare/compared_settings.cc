@@ -110,6 +110,16 @@ std::string system_prompt_of(const std::vector<ChatMessage>& messages) {
   return has_one ? messages.front().content : std::string();
 }
 
+bool sends_alike(const ContextQuestion& question, const ui::ComparedSettings& settings) {
+  return question.system_prompt == settings.system_prompt &&
+         question.template_values == settings.template_values;
+}
+
+void send_as(ContextQuestion& question, const ui::ComparedSettings& settings) {
+  question.system_prompt = settings.system_prompt;
+  question.template_values = settings.template_values;
+}
+
 SamplingParams sampling_to_compare(const SamplingParams& sampling) {
   SamplingParams result = sampling;
   result.max_tokens = std::min(result.max_tokens, kMostTokensAtFirst);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "app/chat/context_plan.h"
 #include "engine/api/request.h"
 #include "ui/compare_state.h"
 
@@ -16,6 +17,11 @@ std::string settings_differences(const ui::ComparedSettings& settings,
 
 // What these messages begin with as the system's; empty: nothing.
 std::string system_prompt_of(const std::vector<ChatMessage>& messages);
+
+// Whether a question is sent as these settings ask for it, and making it so. Those that send alike share a
+// plan.
+bool sends_alike(const ContextQuestion& question, const ui::ComparedSettings& settings);
+void send_as(ContextQuestion& question, const ui::ComparedSettings& settings);
 
 // Answers that are compared are read side by side: a longer one than 256 tokens is asked for in the set-up.
 SamplingParams sampling_to_compare(const SamplingParams& sampling);
