@@ -22,7 +22,7 @@ enum class BlockEventKind : std::uint8_t {
   kStepEnd,    // aux: blocks in use, exactly here
   kAlloc,      // a free block was taken for sequence: one reference, nothing filled
   kFill,       // aux: filled slots after the step; sequence names the block
-  kSeal,       // the contents of block can be found from now on
+  kSeal,       // the contents of block can be found from now on; aux: seal_after() or seal_instead_of()
   kHit,        // block was found by content for sequence; aux: reference count after
   kShare,      // sequence got a reference by fork; aux: reference count after
   kPin,        // a reference that no table has: a copy reads block in this step; aux: reference count after
@@ -72,6 +72,15 @@ constexpr bool is_of_states(BlockEventKind kind) {
 constexpr bool is_of_windows(BlockEventKind kind) {
   return kind == BlockEventKind::kLeaveWindow || kind >= BlockEventKind::kWindowSkip;
 }
+
+// What a sealed block follows, or whose place in its chain it takes, in one number. A block takes the place
+// of another with the same contents, which is freed next: what followed that one follows this one from now
+// on. 0: it follows nothing, or nobody tells.
+constexpr std::int32_t seal_after(std::int32_t block) { return block + 1; }  // -1: nothing
+constexpr std::int32_t seal_instead_of(std::int32_t block) { return -1 - block; }
+constexpr bool is_instead_of(std::int32_t aux) { return aux < 0; }
+constexpr std::int32_t sealed_after(std::int32_t aux) { return aux - 1; }
+constexpr std::int32_t sealed_instead_of(std::int32_t aux) { return -1 - aux; }
 
 // Where a checkpoint stands, and why, in one number.
 constexpr std::int32_t checkpoint_aux(std::int32_t position, CheckpointReason reason) {

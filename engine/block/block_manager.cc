@@ -247,8 +247,19 @@ void BlockManager::note_reference_gone(BlockId block, SequenceId owner, std::int
   if (ref_count > 0) return;
   const PrefixCache::Released released = prefix_cache_.release(block);
   if (released.keeps_contents) return;
+  if (released.successor != kNoBlock)
+    events_.record(BlockEventKind::kSeal, owner, released.successor, seal_instead_of(block.value));
   drop_contents(block, owner);
-  if (released.successor != kNoBlock) events_.record(BlockEventKind::kSeal, owner, released.successor);
+}
+
+void BlockManager::note_inserted(const PrefixCache::Inserted& inserted, BlockId block, SequenceId owner) {
+  if (inserted.is_holder) {
+    const BlockId predecessor = inserted.predecessor;
+    const std::int32_t place = predecessor == kNoBlock ? seal_after(prefix_cache_.parent_block(block).value)
+                                                       : seal_instead_of(predecessor.value);
+    events_.record(BlockEventKind::kSeal, owner, block, place);
+  }
+  for (const BlockId displaced : inserted.displaced) drop_contents(displaced, owner);
 }
 
 void BlockManager::append(BlockTable& table, BlockId block) {
@@ -695,8 +706,7 @@ void BlockManager::seal_next(BlockTable& table, const SequenceContent& content) 
     const auto inserted =
         prefix_cache_.insert(table.last_sealed_, tokens_of_block(content, index, table.num_computed_tokens_),
                              content.salt, block, retention_of(content, index));
-    if (inserted.is_holder) events_.record(BlockEventKind::kSeal, table.owner_, block);
-    for (const BlockId displaced : inserted.displaced) drop_contents(displaced, table.owner_);
+    note_inserted(inserted, block, table.owner_);
     node = inserted.node;
   }
   table.last_sealed_ = node;
@@ -923,8 +933,7 @@ void BlockManager::release_findable(BlockTable& table, const SequenceContent& co
     const auto inserted = prefix_cache_.insert_partial(
         table.last_sealed_, tokens_of_block(content, table.num_sealed_blocks_, table.num_computed_tokens_),
         content.salt, block, retention_of(content, table.num_sealed_blocks_));
-    if (inserted.is_holder) events_.record(BlockEventKind::kSeal, table.owner_, block);
-    for (const BlockId displaced : inserted.displaced) drop_contents(displaced, table.owner_);
+    note_inserted(inserted, block, table.owner_);
   }
   release(table);
 }

@@ -251,6 +251,7 @@ class BlockManager {
   void let_go(BlockId block, SequenceId owner);
   void note_reference_gone(BlockId block, SequenceId owner, std::int32_t ref_count);
   void drop_contents(BlockId block, SequenceId owner);
+  void note_inserted(const PrefixCache::Inserted& inserted, BlockId block, SequenceId owner);
   bool evict_one(SequenceId by);
   std::span<const TokenId> tokens_of_block(const SequenceContent& content, std::int32_t block_index,
                                            std::int32_t max_tokens) const;

@@ -127,7 +127,8 @@ PrefixCache::Inserted PrefixCache::insert(PrefixNodeId parent, std::span<const T
     append_duplicate(*found, block);
     inserted.is_holder = false;
   } else {
-    inserted.displaced.push_back(displace_holder(*found, block));
+    inserted.predecessor = displace_holder(*found, block);
+    inserted.displaced.push_back(inserted.predecessor);
   }
   raise_retention(inserted.node, retention);
   return inserted;

@@ -116,6 +116,7 @@ class PrefixCache {
   struct Inserted {
     PrefixNodeId node;
     bool is_holder;
+    BlockId predecessor = kNoBlock;  // the cached holder whose place it took; `displaced` names it, too
     std::vector<BlockId> displaced = {};
   };
   Inserted insert(PrefixNodeId parent, std::span<const TokenId> token_ids, std::string_view salt,

@@ -73,6 +73,23 @@ void copy(PoolStory& story, const BlockEvent& event) {
   }
 }
 
+// Chains go by contents, tables by blocks: where two sequences computed the same, who follows the one's block
+// may belong behind the other's.
+void seal(PoolStory& story, const BlockEvent& event) {
+  const auto count = static_cast<std::int32_t>(story.blocks.size());
+  std::int32_t& parent = story.blocks[static_cast<std::size_t>(event.block)].parent;
+  if (!is_instead_of(event.aux)) {
+    if (event.aux != 0) parent = sealed_after(event.aux);
+    return;
+  }
+  const std::int32_t predecessor = sealed_instead_of(event.aux);
+  if (predecessor >= count) return;
+  parent = story.blocks[static_cast<std::size_t>(predecessor)].parent;
+  for (BlockStory& block : story.blocks) {
+    if (block.parent == predecessor) block.parent = event.block;
+  }
+}
+
 // The full block that ends at the position, or before it.
 std::int32_t last_block_before(const KvState& state, const BlockEvent& event) {
   const auto table = state.table_of(SequenceId{event.sequence});
@@ -187,6 +204,9 @@ void tell(PoolStory& story, const KvState& state, const BlockEvent& event) {
     case BlockEventKind::kHit:
     case BlockEventKind::kShare:
       if (event.sequence != 0) story.sequences[event.sequence].state = SequenceState::kRunning;
+      break;
+    case BlockEventKind::kSeal:
+      if (names_block) seal(story, event);
       break;
     case BlockEventKind::kUnref:
       leave(story, state, event);

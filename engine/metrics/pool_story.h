@@ -20,7 +20,7 @@ namespace octavo::metrics {
 struct BlockStory {
   std::uint64_t sequence = 0;  // whose tokens it holds; 0: not known
   std::int32_t index = -1;     // logical, in that sequence
-  std::int32_t parent = -1;    // the block before it there
+  std::int32_t parent = -1;    // the block before it there; of a findable one, in its chain
   std::int32_t copied_from = -1;
   std::int32_t num_hits = 0;
   std::int64_t born_us = -1;

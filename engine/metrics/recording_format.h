@@ -37,7 +37,8 @@ namespace octavo::metrics {
 
 inline constexpr std::array<char, 8> kRecordingMagic = {'O', 'C', 'T', 'A', 'V', 'O', 'R', '\n'};
 inline constexpr std::uint32_t kRecordingVersion = 5;
-// That is read. 3 knows no states; 4 no window parts, and not what a checkpoint saves.
+// That is read. 3 knows no states; 4 no window parts, and not what a checkpoint saves. What a sealed block
+// follows came without a new version: where nobody tells, chains are as the tables were.
 inline constexpr std::uint32_t kOldestRecordingVersion = 3;
 
 struct RecordingHeader {

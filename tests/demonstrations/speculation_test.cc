@@ -34,7 +34,8 @@ std::vector<GenerationRequest> requests() {
       {.temperature = 1.0, .top_k = 20, .seed = 2, .max_tokens = 60},
       {.temperature = 0.8, .presence_penalty = 0.2, .frequency_penalty = 0.3, .seed = 3, .max_tokens = 60},
       {.temperature = 0.0, .repetition_penalty = 1.1, .max_tokens = 60},
-      {.max_tokens = 30, .beam_width = 3}};
+      {.max_tokens = 30, .beam_width = 3},
+      {.temperature = 2.0, .seed = 4, .max_tokens = 60}};  // follows the text nowhere: guesses are wrong
   for (const SamplingParams& sampling : samplings) {
     all.push_back(text_request(twice + std::string(kText).substr(0, 60), sampling));
   }

@@ -107,6 +107,42 @@ TEST(EventHistory, AStoryThatSomebodyFollowedIsWholeForEveryReader) {
   EXPECT_GT(num_dropped, 0u);
 }
 
+// Chains go by contents: also behind blocks that sequences computed twice, and that took each other's places.
+TEST(EventHistory, AStoryTellsTheChainsThatTheCacheHas) {
+  const unsigned first_seed = test_seed();
+  std::int64_t num_linked = 0, num_replaced = 0, num_elsewhere = 0;
+  for (unsigned seed = first_seed; seed < first_seed + 40; ++seed) {
+    SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
+    EngineTraffic traffic(seed, layers_of(seed));
+    PoolMoment moment = {0, KvState(traffic.pool()), story_of(KvState(traffic.pool()))};
+    std::uint64_t event_mark = 0;
+    for (int i = 0; i < 100; ++i) {
+      traffic.step();
+      const Trace trace = traffic.core().recorder()->read_since(0, event_mark);
+      event_mark = trace.next_event_mark;
+      for (const BlockEvent& event : trace.block_events) {
+        if (event.kind == Kind::kSeal) {
+          num_replaced += is_instead_of(event.aux) ? 1 : 0;
+          const std::int32_t before = moment.story.blocks[static_cast<std::size_t>(event.block)].parent;
+          num_elsewhere += event.aux > 0 && sealed_after(event.aux) != before ? 1 : 0;
+        }
+        tell(moment.story, moment.state, event);
+        ASSERT_TRUE(moment.state.apply(event));
+      }
+      const KvSnapshot snapshot = traffic.core().snapshot();
+      for (std::size_t block = 0; block < snapshot.blocks.size(); ++block) {
+        if (!snapshot.blocks[block].findable) continue;
+        ASSERT_EQ(moment.story.blocks[block].parent, snapshot.blocks[block].parent)
+            << "block " << block << " in step " << i;
+        num_linked += snapshot.blocks[block].parent >= 0 ? 1 : 0;
+      }
+    }
+  }
+  EXPECT_GT(num_linked, 1'000);
+  EXPECT_GT(num_replaced, 10);
+  EXPECT_GT(num_elsewhere, 10);
+}
+
 // Nobody followed: the story begins with the oldest state that is kept, and goes on from there for everybody.
 TEST(EventHistory, AStoryThatNobodyFollowedBeginsWithTheOldestKeyframe) {
   EngineTraffic traffic(7);
