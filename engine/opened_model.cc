@@ -58,6 +58,7 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
              kernels::create_backend({.device = std::string(device_name(options.device)),
                                       .threads = options.threads,
                                       .activation = runner::activation_of(options, tensors),
+                                      .rounds_activations = options.activation_dtype != ActivationType::kF32,
                                       .deterministic = options.deterministic.value_or(false),
                                       .graphs = options.cuda_graphs,
                                       .needs_experts = config.experts.num_experts > 0,

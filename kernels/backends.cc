@@ -65,11 +65,11 @@ Result<std::unique_ptr<Backend>> create_cuda(const BackendOptions& options) {
   OCTAVO_TRY_VOID(find_device());
   OCTAVO_TRY_VOID(refuse_unwritten(options));
   OCTAVO_TRY(std::unique_ptr<Backend> host, create_cpu(options));
+  const Activation activation = options.rounds_activations ? Activation::kInt16 : options.activation;
   OCTAVO_TRY(std::unique_ptr<Backend> device,
-             cuda::create_cuda_backend({.activation = options.activation,
-                                        .deterministic = options.deterministic,
-                                        .graphs = options.graphs},
-                                       std::move(host)));
+             cuda::create_cuda_backend(
+                 {.activation = activation, .deterministic = options.deterministic, .graphs = options.graphs},
+                 std::move(host)));
   const std::unique_ptr<Backend> definition = reference::create_reference_backend(Activation::kF32);
   OCTAVO_TRY_VOID(check_device(*device, *definition));
   return Result<std::unique_ptr<Backend>>(std::move(device));

@@ -18,6 +18,8 @@ struct BackendOptions {
   Activation activation = Activation::kInt8;
   bool deterministic = false;  // for devices; the CPU's results never depend on the batch
   bool graphs = true;          // for devices: decode steps are recorded
+  // For devices: one 16-bit number for each activation will do, also with weights that are not quantised
+  bool rounds_activations = false;
   bool needs_experts = false;  // feed_forward_experts, which CUDA has not yet
   bool needs_states = false;   // recurrent layers or gated attention: likewise
   // Layers that differ in heads, share keys and values, or have norms, scales and embeddings of their own as

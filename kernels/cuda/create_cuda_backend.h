@@ -10,7 +10,7 @@
 namespace octavo::kernels::cuda {
 
 struct CudaOptions {
-  // KF32: two 16-bit numbers for each activation on tensor cores, else one
+  // kF32: two 16-bit numbers for each activation on tensor cores, else one
   Activation activation = Activation::kInt16;
   bool deterministic = false;  // results do not depend on the batch
   bool graphs = true;          // decode steps are recorded once and started as one; the same bits

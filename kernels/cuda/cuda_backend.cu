@@ -116,7 +116,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
   if (!options.deterministic) backend->library_ = open_library();
   const ProductOptions products{
       .deterministic = options.deterministic,
-      .half_parts = options.activation == Activation::kInt8 ? HalfParts::kOne : HalfParts::kTwo,
+      .half_parts = options.activation == Activation::kF32 ? HalfParts::kTwo : HalfParts::kOne,
       .num_multiprocessors = properties.multiProcessorCount,
       .library = backend->library_};
   OCTAVO_TRY(backend->products_, MatrixProducts::create(*backend->compute_, products));

@@ -248,7 +248,7 @@ TEST(Products, InPiecesOfTheInnerDimensionAreThoseOfTheReference) {
   Bench bench({.half_parts = HalfParts::kOne, .num_multiprocessors = 132}, 64, 4096, 64);
   for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ6_K, TensorType::kF16}) {
     const OwnedMatrix weights = random_matrix(type, 40, 4096, 6);
-    ASSERT_GT(bench.plan(weights, 12).splits, 8);
+    ASSERT_EQ(bench.plan(weights, 12).splits, 8);
     for (const std::int32_t rows : {12, 33}) expect_product(bench, weights, rows, HalfParts::kOne);
   }
 }
@@ -357,7 +357,8 @@ TEST(Products, OfOneInputWithNormIndicesBiasAndResidual) {
 void expect_gate_and_up(cublasLtHandle_t library, TensorType gate_type, TensorType up_type,
                         std::int32_t rows) {
   constexpr std::int64_t kOutputs = 77, kColumns = 512;
-  Bench bench({.half_parts = HalfParts::kOne, .num_multiprocessors = 8, .library = library});
+  const ProductOptions options{.half_parts = HalfParts::kOne, .num_multiprocessors = 8, .library = library};
+  Bench bench(options);
   const OwnedMatrix gate = random_matrix(gate_type, kOutputs, kColumns, 41),
                     up = random_matrix(up_type, kOutputs, kColumns, 42);
   const std::vector<float> gate_bias = noise_row(43, 0, kOutputs), up_bias = noise_row(44, 0, kOutputs),
@@ -370,13 +371,14 @@ void expect_gate_and_up(cublasLtHandle_t library, TensorType gate_type, TensorTy
                                     {gate_matrix.get(), up_matrix.get(), gate_bias_device.data(),
                                      up_bias_device.data(), out.data(), kOutputs});
   bench.stream().finish();
-  const Activation rounding = rows <= kVectorRows ? Activation::kInt16 : Activation::kF32;
+  const ProductPlan plan = plan_product(gate_type, rows, kOutputs, kColumns, options);
+  const Activation rounding = rounding_for(plan);
   const std::vector<float> gates = expected_product(gate, input, rounding, gate_bias);
   std::vector<float> expected = expected_product(up, input, rounding, up_bias);
   for (std::size_t i = 0; i < expected.size(); ++i)
     expected[i] = static_cast<float>(gates[i] / (1.0 + std::exp(-double{gates[i]})) * double{expected[i]});
   const bool has_bfloats = gate_type == TensorType::kBF16;
-  const float bound = rows <= kVectorRows ? 2e-5f : has_bfloats ? 6e-3f : 2e-3f;
+  const float bound = plan.path == ProductPath::kVector ? 2e-5f : has_bfloats ? 6e-3f : 2e-3f;
   expect_near(out.read(), expected, bound,
               name_of(gate_type) + " and " + name_of(up_type) + ", " + std::to_string(rows) + " rows");
 }

@@ -34,6 +34,7 @@ struct Thread {
   const char* file = nullptr;
   int line = 0;
   int predicate = 0;
+  bool has_awaited = false;
   // Copies that are not done yet: groups, the last one open.
   std::vector<std::vector<AsyncCopy>> copies;
 };
@@ -94,12 +95,15 @@ class Block {
     auto& self = *static_cast<Block*>(block);
     (*self.function_)();
     self.current_->state = State::kEnded;
+    if (self.awaits_inputs_ && !self.current_->has_awaited)
+      self.add_violation("a thread ended that never awaited its inputs");
     self.current_->fiber.give_way();
     std::abort();  // an ended thread was resumed
   }
 
   std::vector<std::unique_ptr<Thread>> threads_;  // kept between blocks: their stacks are dear
   std::size_t num_threads_ = 0;
+  bool awaits_inputs_ = false;
   std::vector<Warp> warps_;
   Thread* current_ = nullptr;
   const std::function<void()>* function_ = nullptr;
@@ -121,6 +125,7 @@ Block& the_block() {
 
 void Block::prepare(const GridShape& shape) {
   num_threads_ = std::size_t{shape.block.x} * shape.block.y * shape.block.z;
+  awaits_inputs_ = shape.awaits_inputs;
   while (threads_.size() < num_threads_) threads_.push_back(std::make_unique<Thread>());
   warps_.assign((num_threads_ + 31) / 32, {});
   if (shape.shared_bytes > shared_capacity_ || shared_ == nullptr) {
@@ -136,6 +141,7 @@ void Block::prepare(const GridShape& shape) {
                     number / shape.block.x / shape.block.y};
     thread.state = State::kReady;
     thread.copies.assign(1, {});
+    thread.has_awaited = false;
     thread.fiber.start(&thread_main, this);
   }
 }
@@ -357,6 +363,8 @@ void copy_async_16(void* shared, const void* global, bool valid) {
   if (the_block().order() == ThreadOrder::kDescending) return copy_now(copy);
   the_block().current().copies.back().push_back(copy);
 }
+
+void await_inputs() { the_block().current().has_awaited = true; }
 
 void copy_async_commit() { the_block().current().copies.emplace_back(); }
 

@@ -8,7 +8,8 @@
 // descending: who reads too early, or writes too late, gets other bytes in one of the runs.
 //
 // Violations that a run finds by itself: a barrier that not all threads of the block come to, or not to the
-// same one; lanes that do not come together; memory that is not the device's. The run ends at the first.
+// same one; lanes that do not come together; memory that is not the device's; a thread that never awaited its
+// inputs, though the kernel was started so. The run ends at the first.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -23,6 +24,7 @@ enum class ThreadOrder { kAscending, kDescending };
 struct GridShape {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
+  bool awaits_inputs = false;
 };
 
 // Calls `thread` once for each thread. Returns a violation as a sentence, empty if there was none. One grid

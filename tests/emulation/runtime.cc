@@ -175,7 +175,9 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel,
     if (config.stream == nullptr) return cudaErrorInvalidResourceHandle;  // we name our streams
     std::vector<DeviceMemory::Use> uses;
     for (std::size_t i = 0; i < num_arguments; ++i) take_argument(self, arguments[i], i, uses);
-    const GridShape shape{config.gridDim, config.blockDim, config.dynamicSmemBytes};
+    GridShape shape{config.gridDim, config.blockDim, config.dynamicSmemBytes};
+    for (unsigned i = 0; i < config.numAttrs; ++i)
+      shape.awaits_inputs |= config.attrs[i].val.programmaticStreamSerializationAllowed != 0;
     if (config.stream->capture == nullptr) ++self.num_single_launches;
     self.give(*config.stream, {.work = [shape, thread = std::move(thread), uses = std::move(uses)] {
       run_launch(shape, thread, uses);
@@ -185,6 +187,8 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel,
 }
 
 }  // namespace octavo::emulation
+
+constexpr int kComputeCapabilityMajor = 9;
 
 using octavo::emulation::call;
 using octavo::emulation::Device;
@@ -229,13 +233,25 @@ cudaError_t cudaSetDevice(int index) {
   return call(
       [&](Device& self) { return index < self.settings.num_devices ? cudaSuccess : cudaErrorNoDevice; });
 }
+cudaError_t cudaGetDevice(int* index) {
+  return call([&](Device&) {
+    *index = 0;
+    return cudaSuccess;
+  });
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
+  return call([&](Device&) {
+    *value = kComputeCapabilityMajor;
+    return cudaSuccess;
+  });
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   return call([&](Device& self) {
     *properties = {};
     std::strcpy(properties->name, "emulated grid");
     properties->totalGlobalMem = static_cast<std::size_t>(self.settings.total_bytes);
     properties->sharedMemPerBlockOptin = octavo::emulation::kMostSharedBytes;
-    properties->major = 9;
+    properties->major = kComputeCapabilityMajor;
     properties->minor = 0;
     properties->multiProcessorCount = 4;
     properties->l2CacheSize = 1 << 20;

@@ -14,14 +14,15 @@ namespace {
 // Rows from which the library is worth its detours (expanding weights, a pass over the result). Quantised:
 // expanding costs about 4.6 bytes of traffic for each weight, most of it in the second-level cache, which is
 // the time of 128 rows on the tensor cores' slower, warp-wide instructions.
-constexpr std::int32_t kLibraryRows = 64, kLibraryRowsQuantised = 128;
-constexpr std::int32_t kMostRows = 1024;  // of input that is prepared at once
+constexpr std::int32_t kLibraryRows = 16, kLibraryRowsQuantised = 128;
+constexpr std::int32_t kMostVectorRows = 1;  // two are quicker on tensor cores
+constexpr std::int32_t kMostRows = 2048;     // of input that is prepared at once
 constexpr std::int32_t kSplitRows = 128;  // at once, where a fixed number of splits meets any number of rows
 constexpr std::int64_t kSlabNumbers = 16
                                       << 20;  // weights expanded at once: 32 MiB, which stay in a cache of 50
-constexpr std::int64_t kSlabOutputs = 8192;
+constexpr std::int64_t kSlabOutputs = 8192, kSlabStep = 256;
 constexpr std::int32_t kMostSplits = 16;
-constexpr std::int64_t kFewestSteps = 4;  // of a split
+constexpr std::int64_t kFewestChunks = 4;  // of a split
 
 std::int64_t wanted_blocks(const ProductOptions& options) {
   return 2 * std::int64_t{options.num_multiprocessors};
@@ -29,17 +30,27 @@ std::int64_t wanted_blocks(const ProductOptions& options) {
 
 // Enough blocks for the whole device, and no more: each costs a pass over its sums.
 std::int32_t splits_for(std::int64_t tiles, std::int64_t columns, const ProductOptions& options) {
-  const std::int64_t steps = padded_columns(columns) / kTileColumns;
+  const std::int64_t chunks = num_pieces(columns, kTileColumns);
   const std::int64_t splits =
-      std::min({wanted_blocks(options) / tiles, steps / kFewestSteps, std::int64_t{kMostSplits}});
+      std::min({wanted_blocks(options) / tiles, chunks / kFewestChunks, std::int64_t{kMostSplits}});
   return static_cast<std::int32_t>(std::max<std::int64_t>(splits, 1));
 }
 
-ProductPlan tiles_plan(std::int32_t rows, std::int64_t outputs, std::int64_t columns,
+// Two parts of 64 rows would not fit the shared memory of every device.
+std::int32_t tile_rows_for(std::int32_t rows, const ProductOptions& options) {
+  const std::int32_t most = options.half_parts == HalfParts::kTwo ? kMostTileRows / 2 : kMostTileRows;
+  std::int32_t tile_rows = 8;
+  while (tile_rows < rows && tile_rows < most) tile_rows *= 2;
+  return tile_rows;
+}
+
+// Deterministic splits know the shape of the weights alone.
+ProductPlan tiles_plan(TensorType type, std::int32_t rows, std::int64_t outputs, std::int64_t columns,
                        const ProductOptions& options) {
-  const std::int32_t tile_rows = rows <= 16 ? 16 : 64;
-  const std::int64_t row_tiles = options.deterministic ? 1 : num_pieces(rows, tile_rows);
-  const std::int64_t tiles = num_pieces(outputs, kTileOutputs) * row_tiles;
+  const std::int32_t tile_rows = tile_rows_for(rows, options);
+  const std::int64_t tiles = options.deterministic ? num_pieces(outputs, kLeastTileOutputs)
+                                                   : num_pieces(outputs, tile_outputs(type, tile_rows)) *
+                                                         num_pieces(rows, tile_rows);
   return {ProductPath::kTiles, tile_rows, splits_for(tiles, columns, options)};
 }
 
@@ -228,11 +239,12 @@ class Products final : public MatrixProducts {
   }
 
   void launch_gate_up(std::span<const Planned> both, std::int64_t first_row, const PreparedRows& rows) {
-    // A tile holds 32 outputs of each.
+    // A tile holds half its outputs of each.
     Planned counted = both[0];
     if (counted.plan.path == ProductPath::kTiles) {
       const std::int64_t outputs = 2 * counted.product.weights->rows();
-      counted.plan = tiles_plan(rows.num_rows, outputs, counted.product.weights->columns(), options_);
+      counted.plan = tiles_plan(counted.product.weights->type(), rows.num_rows, outputs,
+                                counted.product.weights->columns(), options_);
     }
     for_launches({&counted, 1}, rows, [&](std::int64_t first, const PreparedRows& some) {
       ProductTargets targets;
@@ -269,31 +281,40 @@ class Products final : public MatrixProducts {
 
   // ---- the library
 
-  static std::int64_t slab_outputs(std::int64_t outputs, std::int64_t stride) {
-    return std::min({outputs, kSlabOutputs, std::max<std::int64_t>(kSlabNumbers / stride, 1)});
+  // Outputs at once: a multiple of what suits every algorithm of the library.
+  static std::int64_t slab_outputs(const DeviceMatrix& weights) {
+    const std::int64_t outputs = weights.rows(), of_cache = kSlabNumbers / weights.planes().stride;
+    if (!is_quantised(weights.type())) return std::min(outputs, kSlabOutputs);
+    return std::min({outputs, kSlabOutputs, std::max(of_cache / kSlabStep, std::int64_t{1}) * kSlabStep});
   }
 
-  // Outputs [first, first + count) into `product` [rows][count].
+  // Outputs [first, first + count) into `out`, whose rows are out_stride apart.
   void library_product(const DeviceMatrix& weights, std::int64_t first, std::int64_t count,
-                       const PreparedRows& rows, float* product) {
+                       const PreparedRows& rows, float* out, std::int64_t out_stride, bool adds) {
     const WeightPlanes& planes = weights.planes();
+    LibraryProduct product{.type = weights.type(),
+                           .out = out,
+                           .outputs = count,
+                           .rows = rows.num_rows,
+                           .columns = rows.stride,
+                           .out_stride = out_stride,
+                           .adds = adds};
     if (weights.type() == TensorType::kF32) {
-      const float* const numbers = reinterpret_cast<const float*>(planes.low) + first * planes.stride;
-      library_->multiply(stream_, TensorType::kF32, numbers, rows.floats, product, count, rows.num_rows,
-                         rows.stride, false);
-      return;
+      product.weights = reinterpret_cast<const float*>(planes.low) + first * planes.stride;
+      product.activations = rows.floats;
+      return library_->multiply(stream_, product);
     }
-    const auto* numbers = reinterpret_cast<const std::uint16_t*>(planes.low) + first * planes.stride;
+    product.weights = reinterpret_cast<const std::uint16_t*>(planes.low) + first * planes.stride;
     if (is_quantised(weights.type())) {
       launch_expand(stream_, planes, first, count, scratch_.expanded.as<std::uint16_t>());
-      numbers = scratch_.expanded.as<std::uint16_t>();
+      product.weights = scratch_.expanded.data();
+      product.type = TensorType::kF16;
     }
-    const bool is_bf16 = weights.type() == TensorType::kBF16;
-    const std::uint16_t* const activations = is_bf16 ? rows.bfloats : rows.halves;
+    const std::uint16_t* const activations = product.type == TensorType::kBF16 ? rows.bfloats : rows.halves;
     for (std::int32_t part = 0; part < rows.num_parts; ++part) {
-      library_->multiply(stream_, is_bf16 ? TensorType::kBF16 : TensorType::kF16, numbers,
-                         activations + part * rows.part_stride, product, count, rows.num_rows, rows.stride,
-                         part > 0);
+      product.activations = activations + part * rows.part_stride;
+      library_->multiply(stream_, product);
+      product.adds = true;
     }
   }
 
@@ -316,11 +337,17 @@ class Products final : public MatrixProducts {
 
   void multiply_by_library(const Planned& planned, std::int64_t first_row, const PreparedRows& rows) {
     const Product& product = planned.product;
-    const std::int64_t outputs = product.weights->rows(), slab = slab_outputs(outputs, rows.stride);
+    const bool is_linear = product.epilogue == Epilogue::kStore || product.epilogue == Epilogue::kAdd;
+    if (is_linear && product.bias == nullptr && factors_of(*product.weights, rows) == nullptr) {
+      return library_product(*product.weights, 0, product.weights->rows(), rows,
+                             product.out + first_row * product.out_stride, product.out_stride,
+                             product.epilogue == Epilogue::kAdd);
+    }
+    const std::int64_t outputs = product.weights->rows(), slab = slab_outputs(*product.weights);
     for (std::int64_t first = 0; first < outputs; first += slab) {
       const std::int64_t count = std::min(slab, outputs - first);
       float* const result = scratch_.products.as<float>();
-      library_product(*product.weights, first, count, rows, result);
+      library_product(*product.weights, first, count, rows, result, count, false);
       FinishArguments finish = finish_of(product, first_row, first, count, rows);
       finish.product = result;
       launch_finish(stream_, finish);
@@ -333,14 +360,16 @@ class Products final : public MatrixProducts {
     const std::int64_t outputs = both[0].product.weights->rows();
     const bool by_library =
         both[0].plan.path == ProductPath::kLibrary && both[1].plan.path == ProductPath::kLibrary;
-    const std::int64_t slab = by_library ? slab_outputs(outputs, rows.stride) : outputs;
+    const std::int64_t slab =
+        by_library ? std::min(slab_outputs(*both[0].product.weights), slab_outputs(*both[1].product.weights))
+                   : outputs;
     float* const results[] = {scratch_.products.as<float>(),
                               scratch_.products.as<float>() + scratch_.products.bytes() / 8};
     for (std::int64_t first = 0; first < outputs; first += slab) {
       const std::int64_t count = std::min(slab, outputs - first);
       FinishArguments finish = finish_of(both[0].product, first_row, first, count, rows);
       for (std::size_t i = 0; i < 2 && by_library; ++i) {
-        library_product(*both[i].product.weights, first, count, rows, results[i]);
+        library_product(*both[i].product.weights, first, count, rows, results[i], count, false);
       }
       for (std::size_t i = 0; i < 2 && !by_library; ++i) {
         const Planned plain{{both[i].product.weights, nullptr, results[i], count, Epilogue::kStore},
@@ -383,10 +412,10 @@ class Products final : public MatrixProducts {
   // At most wanted_blocks() for each target of a launch; and for each row tile, where splits do not depend on
   // their number.
   Result<void> reserve_sums() {
-    const std::int64_t row_tiles = options_.deterministic ? kSplitRows / 64 : 1;
-    const std::int64_t tiles = kMostTargets * wanted_blocks(options_) * row_tiles;
-    OCTAVO_TRY_VOID(take(scratch_.partials, tiles * 64 * kTileOutputs * 4));
-    OCTAVO_TRY_VOID(take(scratch_.counters, tiles * 4));
+    const std::int64_t tiles = kMostTargets * wanted_blocks(options_);
+    const std::int64_t rows = options_.deterministic ? kSplitRows : kMostTileRows;
+    OCTAVO_TRY_VOID(take(scratch_.partials, tiles * rows * kMostTileOutputs * 4));
+    OCTAVO_TRY_VOID(take(scratch_.counters, tiles * (2 * kSplitRows / kMostTileRows) * 4));
     stream_.fill(scratch_.counters.data(), 0, scratch_.counters.bytes());
     return {};
   }
@@ -418,11 +447,11 @@ ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t output
   if (type == TensorType::kF32) {
     return {has_library && rows > kVectorRows ? ProductPath::kLibrary : ProductPath::kVector};
   }
-  if (options.deterministic) return tiles_plan(rows, outputs, columns, options);
-  if (rows <= kVectorRows) return {ProductPath::kVector};
+  if (options.deterministic) return tiles_plan(type, rows, outputs, columns, options);
+  if (rows <= kMostVectorRows) return {ProductPath::kVector};
   const std::int32_t library_rows = is_quantised(type) ? kLibraryRowsQuantised : kLibraryRows;
   if (has_library && rows >= library_rows) return {ProductPath::kLibrary};
-  return tiles_plan(rows, outputs, columns, options);
+  return tiles_plan(type, rows, outputs, columns, options);
 }
 
 Result<std::unique_ptr<DeviceMatrix>> prepare_device_matrix(const MatrixSource& source) {

@@ -3,13 +3,12 @@
 // result (bias, residual, activation, gate), so that a caller never sees which kernel runs.
 //
 // Three ways, chosen by `plan_product` from the number of rows, the type and the shape alone:
-//   vector   1 .. 8 rows. Weights are read once. Quantised weights meet activations of 16 bits
-//            (Activation::kInt16 in backend.h) with exact integer sums: two 8-bit dot products for each four
-//            weights cost less than one conversion to float. Other weights are expanded to float and meet
-//            floats.
-//   tiles    9 rows and more, and always with `deterministic`: tensor cores; weights as float16 (bfloat16
-//            weights as they are), activations as two 16-bit halves whose sum has 22 (bfloat16: 16) bits, or
-//            as one (`HalfParts`).
+//   vector   One row. Quantised weights meet activations of 16 bits (Activation::kInt16 in backend.h) with
+//            exact integer sums: two 8-bit dot products for each four weights cost less than one conversion
+//            to float. Other weights are expanded to float and meet floats.
+//   tiles    Two rows and more, and always with `deterministic`: tensor cores; weights as float16 (bfloat16
+//            weights as they are), activations as one 16-bit number, or as two whose sum has 22 (bfloat16:
+//            16) bits (`HalfParts`).
 //   library  many rows: cuBLASLt; quantised weights are expanded in pieces that stay in the second-level
 //            cache. Left out without a handle, and with `deterministic`.
 // Float32 weights know vector and library only; without a library they go eight rows at a time.
@@ -98,15 +97,15 @@ struct GateUpProduct {
 };
 
 // How many 16-bit numbers stand for an activation in tiles and in the library's products. Of the default
-// model (Q4_1) the worst mean error of an entry's log-probabilities, of which the product allows 0.005, is
-// 0.0020 without any rounding, 0.0031 with float16 weights, queries and softmax weights, and 0.0050 with
-// activations of one float16 number too. So two is what keeps the promise, for twice the steps of the tensor
-// cores; one is for whoever chooses speed.
+// model (Q4_1) the worst mean error of an entry's log-probabilities is 0.0020 without any rounding, 0.0031
+// with float16 weights, queries and softmax weights, and 0.0050 with activations of one float16 number too.
+// One is what other engines compute with, or less; two is for whoever asks for float activations, at twice
+// the steps of the tensor cores.
 enum class HalfParts : std::uint8_t { kOne = 1, kTwo = 2 };
 
 struct ProductOptions {
   bool deterministic = false;
-  HalfParts half_parts = HalfParts::kTwo;
+  HalfParts half_parts = HalfParts::kOne;
   std::int32_t num_multiprocessors = 1;  // of the device; splits the inner dimension of small products
   cublasLtHandle_t library = nullptr;    // null: own kernels only. Outlives the MatrixProducts
 };
@@ -115,7 +114,7 @@ enum class ProductPath : std::uint8_t { kVector, kTiles, kLibrary };
 
 struct ProductPlan {
   ProductPath path = ProductPath::kVector;
-  std::int32_t tile_rows = 0;  // kTiles: 16, 32 or 64
+  std::int32_t tile_rows = 0;  // kTiles: 8, 16, 32 or 64
   std::int32_t splits = 1;     // kTiles: of the inner dimension; partial sums are added in ascending order
 };
 

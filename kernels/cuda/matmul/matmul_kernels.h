@@ -50,7 +50,7 @@ struct ProductTarget {
   // No byte of an argument is left to chance: the emulation looks for addresses
   std::uint8_t padding[3] = {};
   std::int32_t first_block = 0;
-  std::int32_t num_tiles = 0;  // tiles: of 64 outputs (32 pairs of gate and up)
+  std::int32_t num_tiles = 0;  // tiles: of tile_outputs() outputs (half as many pairs of gate and up)
   std::int32_t splits = 1;
   std::int32_t first_partial = 0;  // place of its sums among the launch's, in tiles
   std::int32_t more_padding = 0;
@@ -69,7 +69,15 @@ struct ProductTargets {
 inline constexpr int kVectorRows = 8;     // most rows of one launch
 inline constexpr int kVectorWarps = 4;    // of a block
 inline constexpr int kVectorOutputs = 2;  // of a warp: they share what is read of the activations
-inline constexpr int kTileOutputs = 64, kTileColumns = 64, kTileThreads = 128;
+inline constexpr int kTileThreads = 128, kTileColumns = 128;
+inline constexpr int kMostTileRows = 64, kLeastTileOutputs = 64, kMostTileOutputs = 128;
+
+// Of a block. Twice as many share what is read of the activations where there are registers for them: with
+// weights of fewer than eight bits. `tile_rows`: 8, 16, 32 or 64.
+constexpr int tile_outputs(TensorType type, int tile_rows) {
+  const bool is_wide = type == TensorType::kF16 || type == TensorType::kBF16 || type == TensorType::kQ8_0;
+  return is_wide || tile_rows < 32 ? kLeastTileOutputs : kMostTileOutputs;
+}
 
 // REQUIRES: all targets have the type; at most kVectorRows rows; integers (quantised types) or floats are
 // prepared.
@@ -106,17 +114,24 @@ struct FinishArguments {
 };
 void launch_finish(Stream& stream, const FinishArguments& arguments);
 
-// Products of cuBLASLt on one stream: c[rows][outputs] = (adds: c +) activations[rows][columns] *
-// weights[outputs][columns], sums in float. Both operands of `type` (kF16, kBF16, kF32), rows `columns`
-// elements apart. The choice of an algorithm is remembered for each shape.
+// out[rows][outputs] = (adds: out +) activations[rows][columns] * weights[outputs][columns], sums in float.
+// Both operands of `type` (kF16, kBF16, kF32), rows `columns` elements apart, rows of `out` out_stride.
+struct LibraryProduct {
+  TensorType type = TensorType::kF16;
+  const void* weights = nullptr;
+  const void* activations = nullptr;
+  float* out = nullptr;
+  std::int64_t outputs = 0, rows = 0, columns = 0, out_stride = 0;
+  bool adds = false;
+};
+
+// Products of cuBLASLt on one stream. The choice of an algorithm is remembered for each shape.
 class LibraryProducts {
  public:
   static Result<std::unique_ptr<LibraryProducts>> create(cublasLtHandle_t library);
   virtual ~LibraryProducts() = default;
   virtual std::int64_t scratch_bytes() const = 0;
-  virtual void multiply(Stream& stream, TensorType type, const void* weights, const void* activations,
-                        float* c, std::int64_t outputs, std::int64_t rows, std::int64_t columns,
-                        bool adds) = 0;
+  virtual void multiply(Stream& stream, const LibraryProduct& product) = 0;
 };
 
 }  // namespace octavo::kernels::cuda

@@ -42,11 +42,15 @@ using Layout = Owned<cublasLtMatrixLayout_t, cublasLtMatrixLayoutDestroy>;
 // columns as long as our rows.
 struct Plan {
   Owned<cublasLtMatmulDesc_t, cublasLtMatmulDescDestroy> description;
-  Layout weights, activations, c;
+  Layout weights, activations, out;
   cublasLtMatmulAlgo_t algorithm{};
 };
 
-using Key = std::tuple<TensorType, std::int64_t, std::int64_t, std::int64_t>;
+using Key = std::tuple<TensorType, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+
+Key key_of(const LibraryProduct& product) {
+  return {product.type, product.outputs, product.rows, product.columns, product.out_stride};
+}
 
 class Library final : public LibraryProducts {
  public:
@@ -55,17 +59,17 @@ class Library final : public LibraryProducts {
 
   std::int64_t scratch_bytes() const override { return workspace_.bytes(); }
 
-  void multiply(Stream& stream, TensorType type, const void* weights, const void* activations, float* c,
-                std::int64_t outputs, std::int64_t rows, std::int64_t columns, bool adds) override {
+  void multiply(Stream& stream, const LibraryProduct& product) override {
     if (!stream.status().ok()) return;
-    const Plan* const plan = plan_for(stream, {type, outputs, rows, columns});
+    const Plan* const plan = plan_for(stream, key_of(product));
     if (plan == nullptr) return;
-    const float alpha = 1.0f, beta = adds ? 1.0f : 0.0f;
-    succeeded(cublasLtMatmul(library_, plan->description.handle, &alpha, weights, plan->weights.handle,
-                             activations, plan->activations.handle, &beta, c, plan->c.handle, c,
-                             plan->c.handle, &plan->algorithm, workspace_.data(),
-                             static_cast<std::size_t>(workspace_.bytes()), stream.handle()),
-              stream, "cublasLtMatmul");
+    const float alpha = 1.0f, beta = product.adds ? 1.0f : 0.0f;
+    succeeded(
+        cublasLtMatmul(library_, plan->description.handle, &alpha, product.weights, plan->weights.handle,
+                       product.activations, plan->activations.handle, &beta, product.out, plan->out.handle,
+                       product.out, plan->out.handle, &plan->algorithm, workspace_.data(),
+                       static_cast<std::size_t>(workspace_.bytes()), stream.handle()),
+        stream, "cublasLtMatmul");
   }
 
  private:
@@ -79,7 +83,7 @@ class Library final : public LibraryProducts {
   }
 
   std::unique_ptr<Plan> make_plan(Stream& stream, const Key& key) {
-    const auto [type, outputs, rows, columns] = key;
+    const auto [type, outputs, rows, columns, out_stride] = key;
     const auto wide = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
     auto plan = std::make_unique<Plan>();
     const cublasOperation_t transposed = CUBLAS_OP_T;
@@ -95,8 +99,9 @@ class Library final : public LibraryProducts {
         succeeded(cublasLtMatrixLayoutCreate(&plan->activations.handle, data_type(type), wide(columns),
                                              wide(rows), columns),
                   stream, "cublasLtMatrixLayoutCreate") &&
-        succeeded(cublasLtMatrixLayoutCreate(&plan->c.handle, CUDA_R_32F, wide(outputs), wide(rows), outputs),
-                  stream, "cublasLtMatrixLayoutCreate");
+        succeeded(
+            cublasLtMatrixLayoutCreate(&plan->out.handle, CUDA_R_32F, wide(outputs), wide(rows), out_stride),
+            stream, "cublasLtMatrixLayoutCreate");
     if (!is_described || !choose_algorithm(stream, *plan)) return nullptr;
     return plan;
   }
@@ -112,7 +117,7 @@ class Library final : public LibraryProducts {
                        preference.handle, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes),
                    stream, "cublasLtMatmulPreferenceSetAttribute") ||
         !succeeded(cublasLtMatmulAlgoGetHeuristic(library_, plan.description.handle, plan.weights.handle,
-                                                  plan.activations.handle, plan.c.handle, plan.c.handle,
+                                                  plan.activations.handle, plan.out.handle, plan.out.handle,
                                                   preference.handle, 1, &result, &num_results),
                    stream, "cublasLtMatmulAlgoGetHeuristic")) {
       return false;

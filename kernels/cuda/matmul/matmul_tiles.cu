@@ -1,11 +1,16 @@
-// Products of many rows on tensor cores. A block of four warps computes 16 or 64 input rows times 64 outputs,
-// in steps of 64 columns; shared memory holds two steps, so that one is brought in while the other is
-// multiplied. Quantised weights are asked for two steps ahead into registers, a group of 32 columns for each
-// thread, and stand in shared memory as float16: an integer q below 1024 is the float16 number 0x6400 + q
-// less 1024, so that two conversions take a permutation and a sum.
+// Products of several rows on tensor cores. A step of them is weights [16 outputs][16 columns] times
+// activations [16 columns][8 rows], so that weights are the operand that stands in registers: a lane expands
+// what it loaded itself, and nothing of them passes through shared memory. For that a chunk of 128 columns is
+// dealt so that each of the four lanes that share a weight row has a whole group of 32 of its columns, in one
+// load of 16 bytes with 4-bit weights. Which columns meet in one step is free, as long as activations are
+// dealt alike: a lane's share of two steps is eight neighbouring columns of its group.
 //
-// Numbers: an output is summed up in steps of 16 columns, ascending; of an activation's two parts the first
-// comes first. Splits of the inner dimension are added in ascending order, whichever block does it.
+// A block is four warps of 16 or 32 outputs each; they share the activations of a chunk, which are brought
+// into shared memory while the chunk before is multiplied. An integer q below 1024 is the float16 number
+// 0x6400 + q less 1024, so that two conversions take a permutation and a sum.
+//
+// Numbers: an output is summed up in steps of 16 columns, in one order; of an activation's two parts the
+// first comes first. Splits of the inner dimension are added in ascending order, whichever block does it.
 #include <cuda_fp16.h>
 
 #include <cstdint>
@@ -20,181 +25,340 @@
 namespace octavo::kernels::cuda {
 namespace {
 
-// Numbers from row to row in shared memory: 144 bytes, so that eight rows' 16 bytes meet eight different
-// groups of banks.
-constexpr int kPitch = kTileColumns + 8;
-constexpr int kWeightNumbers = kTileOutputs * kPitch;
-constexpr int kStages = 2;
+constexpr int kStages = 3;  // of activations in shared memory
+constexpr int kTileWarps = kTileThreads / static_cast<int>(kWarp);
+constexpr int kLanesOfRow = 4;                                // that share a weight row
+constexpr int kOctets = static_cast<int>(kGroupColumns) / 8;  // of a lane's columns in a chunk
+static_assert(kTileColumns == kLanesOfRow * kGroupColumns);
 
-struct NoGroup {};
-
-// How the four warps share a tile, and what each thread sums up.
-template <int kTileRows>
-struct WarpTile {
-  static constexpr int kWarpsOfRows = kTileRows == 16 ? 1 : 2;
-  static constexpr int kWarpsOfOutputs = 4 / kWarpsOfRows;
-  static constexpr int kRowSteps = kTileRows / kWarpsOfRows / 16;
-  static constexpr int kOutputSteps = kTileOutputs / kWarpsOfOutputs / 8;
-  float sums[kRowSteps][kOutputSteps][4];
-
-  __device__ static int first_row() {
-    return static_cast<int>(threadIdx.x / kWarp) / kWarpsOfOutputs * kRowSteps * 16;
-  }
-  __device__ static int first_output() {
-    return static_cast<int>(threadIdx.x / kWarp) % kWarpsOfOutputs * kOutputSteps * 8;
-  }
+// A tile as it is compiled: input rows by eights, and outputs of a warp by sixteens.
+template <TensorType kWeights, int kRowEights>
+struct TileShape {
+  static constexpr TensorType kType = kWeights;
+  static constexpr int kEights = kRowEights, kRows = 8 * kRowEights;
+  static constexpr int kSixteens = tile_outputs(kWeights, kRows) / (16 * kTileWarps);
+  static constexpr int kOutputsOfWarp = 16 * kSixteens, kOutputs = kTileWarps * kOutputsOfWarp;
+  static constexpr int kSums = kSixteens * kEights * 4;  // of a thread
+  // Chunks of weights in registers: what is multiplied, and what is under way.
+  static constexpr int kDepth = is_quantised(kWeights) && kSums < 32 ? 3 : 2;
+  static constexpr int kBlocksAtOnce = kSums >= 64 ? 2 : kSums >= 32 ? 3 : 4;
 };
 
-// What a block works on. `column` of a tile means its place in shared memory, 0 .. 63.
+// What a block works on. `place` of an output means its place in the block.
 struct BlockPlace {
-  int target, tile, split;
+  int target, tile, split, outputs;
   std::int64_t first_row;  // input row
 
-  // Weight row of a column; gate and up take turns by eights. Beyond the last row it is the last one again.
-  __device__ std::int64_t weight_row(const ProductTargets& targets, int column) const {
-    const std::int64_t last = targets.targets[target].planes.rows - 1, row = output(targets, column);
+  // Weight row of a place; gate and up take turns by eights. Beyond the last row it is the last one again.
+  __device__ std::int64_t weight_row(const ProductTargets& targets, int place) const {
+    const std::int64_t last = targets.targets[target].planes.rows - 1, row = output(targets, place);
     return row < last ? row : last;
   }
-  __device__ std::int64_t output(const ProductTargets& targets, int column) const {
-    if (targets.is_gate_up == 0) return static_cast<std::int64_t>(tile) * kTileOutputs + column;
-    return static_cast<std::int64_t>(tile) * (kTileOutputs / 2) + column / 16 * 8 + column % 8;
+  __device__ std::int64_t output(const ProductTargets& targets, int place) const {
+    if (targets.is_gate_up == 0) return static_cast<std::int64_t>(tile) * outputs + place;
+    return static_cast<std::int64_t>(tile) * (outputs / 2) + place / 16 * 8 + place % 8;
   }
-  __device__ const WeightPlanes& planes(const ProductTargets& targets, int column) const {
-    return targets.targets[targets.is_gate_up == 0 ? target : column / 8 % 2].planes;
+  // Of the first or the second eight of sixteen places.
+  __device__ const WeightPlanes& planes(const ProductTargets& targets, int half) const {
+    return targets.targets[targets.is_gate_up == 0 ? target : half].planes;
   }
 };
 
-template <int kTileRows>
+template <class Shape>
 __device__ BlockPlace place_of_block(const ProductTargets& targets) {
   const int block = static_cast<int>(blockIdx.x), target = target_of_block(targets, block);
   const ProductTarget& chosen = targets.targets[target];
   const int local = block - chosen.first_block;
-  return {target, local / chosen.splits, local % chosen.splits,
-          static_cast<std::int64_t>(blockIdx.y) * kTileRows};
+  return {target, local / chosen.splits, local % chosen.splits, Shape::kOutputs,
+          static_cast<std::int64_t>(blockIdx.y) * Shape::kRows};
 }
 
-// Shared memory of one step: activations [parts][kTileRows][kPitch], then weights [64][kPitch].
-template <TensorType kType, int kTileRows>
-struct Step {
-  const ProductTargets& targets;
-  const PreparedRows& rows;
-  const BlockPlace& place;
-  std::uint16_t* shared;
+__device__ inline std::uint32_t twice(float value) {
+  const std::uint32_t bits = __half_as_ushort(__float2half_rn(value));
+  return bits << 16 | bits;
+}
 
-  __device__ std::uint16_t* activations(int stage) const {
-    return shared + stage * (rows.num_parts * kTileRows * kPitch + kWeightNumbers);
-  }
-  __device__ std::uint16_t* weights(int stage) const {
-    return activations(stage) + rows.num_parts * kTileRows * kPitch;
+// A lane's group of one weight row, as it was loaded.
+template <TensorType kType>
+class LaneGroup {
+ public:
+  // `row`: of its first group among the matrix's.
+  __device__ void load(const WeightPlanes& planes, std::int64_t row, std::int64_t group) {
+    raw_ = load_group_at<kType>(planes, row, group);
   }
 
-  // Begins to copy what needs no conversion.
-  __device__ void copy(int step, int stage) const {
-    constexpr int kPieces = kTileColumns / 8;  // of 16 bytes, in a row
-    const std::int64_t first_column = static_cast<std::int64_t>(step) * kTileColumns;
-    const std::uint16_t* const source = kType == TensorType::kBF16 ? rows.bfloats : rows.halves;
-    std::uint16_t* const target = activations(stage);
-    for (int i = static_cast<int>(threadIdx.x); i < rows.num_parts * kTileRows * kPieces; i += kTileThreads) {
-      const int line = i / kPieces, piece = i % kPieces;
-      const std::int64_t row = place.first_row + line % kTileRows, part = line / kTileRows;
-      const bool is_there = row < rows.num_rows;
-      const std::int64_t index =
-          part * rows.part_stride + (is_there ? row : 0) * rows.stride + first_column + piece * 8;
-      copy_async_16(target + line * kPitch + piece * 8, source + index, is_there);
+  // As the operand of tensor cores.
+  class Operand {
+   public:
+    __device__ explicit Operand(const LaneGroup& group) {
+      const GroupScales scales = scales_of_group<kType>(group.raw_);
+      unpack_group<kType>(group.raw_, words_);
+#pragma unroll
+      for (int i = 0; i < 2; ++i) scale_[i] = twice(scales.scale[i]), minimum_[i] = twice(-scales.minimum[i]);
     }
-    if constexpr (!is_quantised(kType)) {
-      for (int i = static_cast<int>(threadIdx.x); i < kTileOutputs * kPieces; i += kTileThreads) {
-        const int column = i / kPieces, piece = i % kPieces;
-        const WeightPlanes& planes = place.planes(targets, column);
-        const auto* const numbers = reinterpret_cast<const std::uint16_t*>(planes.low);
-        copy_async_16(weights(stage) + column * kPitch + piece * 8,
-                      numbers + place.weight_row(targets, column) * planes.stride + first_column + piece * 8);
-      }
-    }
-  }
-
-  // This thread's group of a step: 64 weight rows times two groups.
-  __device__ auto load(int step) const {
-    if constexpr (is_quantised(kType)) {
-      const int column = static_cast<int>(threadIdx.x) / 2;
-      return load_group<kType>(place.planes(targets, column), place.weight_row(targets, column),
-                               static_cast<std::int64_t>(step) * 2 + threadIdx.x % 2);
-    } else {
-      return NoGroup{};
-    }
-  }
-
-  // Brings weights into the second-level cache long before load() or copy() asks for them: what a block holds
-  // in registers and shared memory bridges that cache's latency, not the memory's. Once for each line of 128
-  // bytes and weight row.
-  __device__ void prefetch(int step, int end) const {
-    constexpr int kStepBytes = is_quantised(kType) ? 2 * 4 * quant_traits(kType).low_bits
-                                                   : kTileColumns * static_cast<int>(sizeof(std::uint16_t));
-    constexpr int kDistance = kStepBytes >= 128 ? 4 : 8;
-    const int column = static_cast<int>(threadIdx.x) / 2;
-    if (threadIdx.x % 2 != 0 || step + kDistance >= end || (step + kDistance) * kStepBytes % 128 != 0) return;
-    const WeightPlanes& planes = place.planes(targets, column);
-    const std::int64_t row_bytes = planes.stride / kTileColumns * kStepBytes;
-    prefetch_line(planes.low + place.weight_row(targets, column) * row_bytes +
-                  (step + kDistance) * kStepBytes);
-  }
-
-  template <class Raw>
-  __device__ void store(const Raw& raw, int stage) const {
-    if constexpr (is_quantised(kType)) {
+    // Eight columns as pairs of float16 numbers.
+    __device__ void octet(int index, std::uint32_t (&pairs)[4]) const {
       constexpr QuantTraits kTraits = quant_traits(kType);
       constexpr bool kIsSigned = kTraits.is_signed();
       // 0x6400 is 1024; its numbers to 2047 are the integers.
       constexpr std::uint32_t kBase = 0xe400u + (kIsSigned ? 128 : kTraits.offset),
                               kBases = kBase << 16 | kBase;
       constexpr std::uint32_t kOnes = 0x3c003c00u;
-      const GroupScales scales = scales_of_group<kType>(raw);
-      std::uint32_t words[8];
-      unpack_group<kType>(raw, words);
-      auto* const target =
-          reinterpret_cast<uint4*>(weights(stage) + threadIdx.x / 2 * kPitch + threadIdx.x % 2 * 32);
 #pragma unroll
-      for (int quarter = 0; quarter < 4; ++quarter) {
-        const std::uint32_t scale = twice(scales.scale[quarter / 2]),
-                            minimum = twice(-scales.minimum[quarter / 2]);
-        std::uint32_t pairs[4];
+      for (int i = 0; i < 4; ++i) {
+        const std::uint32_t word = words_[2 * index + i / 2] ^ (kIsSigned ? 0x80808080u : 0u);
+        const std::uint32_t raised = __byte_perm(word, 0x64646464u, i % 2 == 0 ? 0x4140u : 0x4342u);
+        pairs[i] =
+            fma_half_pairs(fma_half_pairs(raised, kOnes, kBases), scale_[index / 2], minimum_[index / 2]);
+      }
+    }
+
+   private:
+    std::uint32_t words_[8], scale_[2], minimum_[2];
+  };
+
+ private:
+  RawGroup<kType> raw_;
+};
+
+// Weights that are 16-bit numbers already.
+template <TensorType kType>
+requires(!is_quantised(kType)) class LaneGroup<kType> {
+ public:
+  __device__ void load(const WeightPlanes& planes, std::int64_t row, std::int64_t group) {
+    const auto* const numbers = reinterpret_cast<const std::uint16_t*>(planes.low);
+    const auto* const octets = reinterpret_cast<const uint4*>(numbers + (row + group) * kGroupColumns);
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const std::uint32_t word = words[2 * quarter + i / 2] ^ (kIsSigned ? 0x80808080u : 0u);
-          const std::uint32_t raised = __byte_perm(word, 0x64646464u, i % 2 == 0 ? 0x4140u : 0x4342u);
-          pairs[i] = fma_half_pairs(fma_half_pairs(raised, kOnes, kBases), scale, minimum);
-        }
-        target[quarter] = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+    for (int i = 0; i < kOctets; ++i) octets_[i] = load_streamed(octets + i);
+  }
+  class Operand {
+   public:
+    __device__ explicit Operand(const LaneGroup& group) : group_(group) {}
+    __device__ void octet(int index, std::uint32_t (&pairs)[4]) const {
+      pairs[0] = group_.octets_[index].x, pairs[1] = group_.octets_[index].y;
+      pairs[2] = group_.octets_[index].z, pairs[3] = group_.octets_[index].w;
+    }
+
+   private:
+    const LaneGroup& group_;
+  };
+
+ private:
+  uint4 octets_[kOctets];
+};
+
+// A chunk's activations in shared memory: [stage][part][octet][row][lane of a row], eight numbers at each
+// place. Lanes are turned by the octet, so that neither copies nor loads of a warp meet in a bank.
+template <class Shape>
+class ChunkRows {
+ public:
+  static constexpr int kPlaces = kOctets * Shape::kRows * kLanesOfRow;
+
+  // Of a thread, which copies the same octet and lane of every eighth row. Eight threads take 64 bytes of
+  // two.
+  __device__ ChunkRows(const PreparedRows& rows, std::int64_t first_row, uint4* shared)
+      : shared_(shared),
+        part_stride_(rows.part_stride),
+        stride_(rows.stride),
+        num_parts_(rows.num_parts),
+        num_rows_(static_cast<int>(rows.num_rows - first_row)) {
+    const int thread = static_cast<int>(threadIdx.x), octet = thread % kOctets,
+              lane = thread / (2 * kOctets) % kLanesOfRow;
+    row_ = thread / static_cast<int>(kWarp) * 2 + thread / kOctets % 2;
+    column_ = lane * static_cast<int>(kGroupColumns) + octet * 8;
+    place_ = place_of(octet, row_, lane);
+    source_ =
+        (Shape::kType == TensorType::kBF16 ? rows.bfloats : rows.halves) + first_row * rows.stride + column_;
+  }
+
+  __device__ int num_parts() const { return num_parts_; }
+  __device__ const uint4* part(int stage, int part) const {
+    return shared_ + (stage * num_parts_ + part) * kPlaces;
+  }
+  __device__ static int place_of(int octet, int row, int lane) {
+    return (octet * Shape::kRows + row) * kLanesOfRow + (lane + octet) % kLanesOfRow;
+  }
+
+  // Begins to bring in a chunk; zeros beyond the last row and column.
+  __device__ void copy(int chunk, int stage) const {
+    const bool has_column = chunk * kTileColumns + column_ < stride_;
+#pragma unroll 1
+    for (int part = 0; part < num_parts_; ++part) {
+      const std::uint16_t* const numbers =
+          source_ + part * part_stride_ + static_cast<std::int64_t>(chunk) * kTileColumns;
+      uint4* const target = shared_ + (stage * num_parts_ + part) * kPlaces + place_;
+#pragma unroll
+      for (int eight = 0; eight < Shape::kEights; ++eight) {
+        const int row = eight * 8 + row_;
+        const bool is_there = has_column && row < num_rows_;
+        copy_async_16(target + eight * 8 * kLanesOfRow, is_there ? numbers + row * stride_ : source_,
+                      is_there);
       }
     }
   }
 
-  __device__ void multiply(int stage, WarpTile<kTileRows>& tile) const {
-    const int lane = static_cast<int>(threadIdx.x % kWarp);
-    const std::uint16_t* const weight_row =
-        weights(stage) + (tile.first_output() + lane / 16 * 8 + lane % 8) * kPitch + lane / 8 % 2 * 8;
-    const std::uint16_t* const row =
-        activations(stage) + (tile.first_row() + lane % 16) * kPitch + lane / 16 * 8;
+ private:
+  uint4* shared_;
+  const std::uint16_t* source_;  // of row 0 and chunk 0
+  std::int64_t part_stride_, stride_;
+  int num_parts_, num_rows_;
+  int row_, column_, place_;  // of the first of what this thread copies
+};
+static_assert(kTileThreads == 8 * kOctets * kLanesOfRow, "a thread for each place of eight rows");
+
+// What a warp computes, and what each of its threads sums up.
+template <class Shape>
+class WarpTile {
+ public:
+  using Groups = LaneGroup<Shape::kType>[Shape::kSixteens][2];
+
+  // `groups`: of a weight row.
+  __device__ WarpTile(const ProductTargets& targets, const BlockPlace& place, std::int64_t groups)
+      : targets_(targets), place_(place), groups_(groups) {
 #pragma unroll
-    for (int column = 0; column < kTileColumns; column += 16) {
-      std::uint32_t b[WarpTile<kTileRows>::kOutputSteps][2];
+    for (int i = 0; i < Shape::kSixteens; ++i) {
 #pragma unroll
-      for (int j = 0; j < WarpTile<kTileRows>::kOutputSteps; j += 2) {
-        std::uint32_t matrices[4];
-        load_matrices_x4(matrices, weight_row + j * 8 * kPitch + column);
-        b[j][0] = matrices[0], b[j][1] = matrices[1], b[j + 1][0] = matrices[2], b[j + 1][1] = matrices[3];
+      for (int half = 0; half < 2; ++half)
+        rows_[i][half] = place.weight_row(targets, place_of(i, half)) * groups;
+    }
+  }
+
+  // Behind the last group it is the last one again, which meets zeros.
+  __device__ void load(int chunk, Groups& loaded) const {
+    const std::int64_t group = static_cast<std::int64_t>(chunk) * kLanesOfRow + lane() % 4;
+#pragma unroll
+    for (int i = 0; i < Shape::kSixteens; ++i) {
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        loaded[i][half].load(place_.planes(targets_, half), rows_[i][half],
+                             group < groups_ ? group : groups_ - 1);
       }
-      for (int part = 0; part < rows.num_parts; ++part) {
+    }
+  }
+
+  // Brings the next piece of the weight rows into the second-level cache, where `chunk` begins one: a chunk
+  // alone is 64 bytes of a row with 4-bit weights, and memory is slow at reading so little of so many rows.
+  __device__ void prefetch(int chunk, int begin, int end) const {
+    if constexpr (kChunkBytes < kPieceBytes) {
+      constexpr int kChunks = kPieceBytes / kChunkBytes;
+      const int first = chunk + kChunks;
+      if ((chunk - begin) % kChunks == 0 && first < end) prefetch_piece(first, end);
+    }
+  }
+  __device__ void prefetch_piece(int first, int end) const {
+    if constexpr (kChunkBytes < kPieceBytes) {
+      if (lane() % 4 != 0) return;
+      const std::int64_t groups = std::int64_t{first} * kLanesOfRow, rest = groups_ - groups;
+      const int last = first + kPieceBytes / kChunkBytes;
+      const std::int64_t wanted = std::int64_t{(last < end ? last : end) - first} * kLanesOfRow;
+      const auto bytes = static_cast<std::uint32_t>((wanted < rest ? wanted : rest) * kGroupBytes);
 #pragma unroll
-        for (int i = 0; i < WarpTile<kTileRows>::kRowSteps; ++i) {
-          std::uint32_t a[4];
-          load_matrices_x4(a, row + (part * kTileRows + i * 16) * kPitch + column);
+      for (int i = 0; i < Shape::kSixteens; ++i) {
 #pragma unroll
-          for (int j = 0; j < WarpTile<kTileRows>::kOutputSteps; ++j) {
-            if constexpr (kType == TensorType::kBF16) {
-              multiply_step_bf16(tile.sums[i][j], a, b[j]);
+        for (int half = 0; half < 2; ++half) {
+          prefetch_bytes(place_.planes(targets_, half).low + (rows_[i][half] + groups) * kGroupBytes, bytes);
+        }
+      }
+    }
+  }
+
+  __device__ void multiply(const Groups& loaded, const ChunkRows<Shape>& activations, int stage) {
+#pragma unroll 1
+    for (int part = 0; part < activations.num_parts(); ++part)
+      multiply_part(loaded, activations.part(stage, part));
+  }
+
+  // Adds the sums of all splits. True for the block that has them; the others are done.
+  __device__ bool sum_of_splits(const SplitScratch& scratch) {
+    const ProductTarget& target = targets_.targets[place_.target];
+    if (target.splits == 1) return true;
+    auto& mine = reinterpret_cast<float(&)[Shape::kSums]>(sums_);
+    const std::int64_t tile_index = static_cast<std::int64_t>(blockIdx.y) * target.num_tiles + place_.tile;
+    const std::int64_t first = target.first_partial + tile_index * target.splits;
+    float* const partials = scratch.partials + first * Shape::kSums * kTileThreads + threadIdx.x;
+#pragma unroll
+    for (int i = 0; i < Shape::kSums; ++i)
+      partials[(place_.split * Shape::kSums + i) * kTileThreads] = mine[i];
+    __threadfence();
+    __syncthreads();
+    __shared__ bool is_last;
+    if (threadIdx.x == 0) {
+      const std::uint32_t arrived = atomicAdd(scratch.counters + first, 1u);
+      is_last = arrived + 1 == static_cast<std::uint32_t>(target.splits);
+      if (is_last) scratch.counters[first] = 0;
+    }
+    __syncthreads();
+    if (!is_last) return false;
+    __threadfence();
+#pragma unroll
+    for (int i = 0; i < Shape::kSums; ++i) mine[i] = 0.0f;
+    for (int split = 0; split < target.splits; ++split) {
+#pragma unroll
+      for (int i = 0; i < Shape::kSums; ++i)
+        mine[i] += __ldcg(partials + (split * Shape::kSums + i) * kTileThreads);
+    }
+    return true;
+  }
+
+  __device__ void store(const PreparedRows& rows) const {
+    const std::int64_t num_outputs = targets_.targets[place_.target].planes.rows;
+#pragma unroll
+    for (int j = 0; j < Shape::kEights; ++j) {
+#pragma unroll
+      for (int k = 0; k < 2; ++k) {
+        const std::int64_t row = place_.first_row + j * 8 + lane() % 4 * 2 + k;
+        if (row >= rows.num_rows) continue;
+        const float factor = Shape::kType == TensorType::kBF16 ? 1.0f : rows.half_factors[row];
+#pragma unroll
+        for (int i = 0; i < Shape::kSixteens; ++i) {
+          store_pair(row, i, num_outputs, sums_[i][j][k] * factor, sums_[i][j][2 + k] * factor);
+        }
+      }
+    }
+  }
+
+ private:
+  static constexpr int kGroupBytes = is_quantised(Shape::kType) ? 4 * quant_traits(Shape::kType).low_bits
+                                                                : 2 * static_cast<int>(kGroupColumns);
+  static constexpr int kChunkBytes = kLanesOfRow * kGroupBytes, kPieceBytes = 256;
+
+  __device__ static int lane() { return static_cast<int>(threadIdx.x % kWarp); }
+  // Of the lane's weight row: `half` 0 or 1 of sixteen outputs.
+  __device__ static int place_of(int sixteen, int half) {
+    return static_cast<int>(threadIdx.x / kWarp) * Shape::kOutputsOfWarp + sixteen * 16 + half * 8 +
+           lane() / 4;
+  }
+
+  using Operand = typename LaneGroup<Shape::kType>::Operand;
+
+  // An octet of columns is two steps.
+  __device__ void multiply_part(const Groups& loaded, const uint4* chunk) {
+#pragma unroll
+    for (int octet = 0; octet < kOctets; ++octet) {
+      std::uint32_t weights[Shape::kSixteens][2][4];
+#pragma unroll
+      for (int i = 0; i < Shape::kSixteens; ++i) {
+        std::uint32_t upper[4], lower[4];
+        Operand(loaded[i][0]).octet(octet, upper), Operand(loaded[i][1]).octet(octet, lower);
+#pragma unroll
+        for (int step = 0; step < 2; ++step) {
+          weights[i][step][0] = upper[2 * step], weights[i][step][1] = lower[2 * step];
+          weights[i][step][2] = upper[2 * step + 1], weights[i][step][3] = lower[2 * step + 1];
+        }
+      }
+      const uint4* const mine = chunk + ChunkRows<Shape>::place_of(octet, lane() / 4, lane() % 4);
+#pragma unroll
+      for (int j = 0; j < Shape::kEights; ++j) {
+        const uint4 numbers = mine[j * 8 * kLanesOfRow];
+        const std::uint32_t steps[2][2] = {{numbers.x, numbers.y}, {numbers.z, numbers.w}};
+#pragma unroll
+        for (int step = 0; step < 2; ++step) {
+#pragma unroll
+          for (int i = 0; i < Shape::kSixteens; ++i) {
+            if constexpr (Shape::kType == TensorType::kBF16) {
+              multiply_step_bf16(sums_[i][j], weights[i][step], steps[step]);
             } else {
-              multiply_step_f16(tile.sums[i][j], a, b[j]);
+              multiply_step_f16(sums_[i][j], weights[i][step], steps[step]);
             }
           }
         }
@@ -202,117 +366,77 @@ struct Step {
     }
   }
 
- private:
-  __device__ static std::uint32_t twice(float value) {
-    const std::uint32_t bits = __half_as_ushort(__float2half_rn(value));
-    return bits << 16 | bits;
+  // Of the lane's two outputs of a sixteen, which are gate and up of one.
+  __device__ void store_pair(std::int64_t row, int sixteen, std::int64_t num_outputs, float upper,
+                             float lower) const {
+    const std::int64_t first = place_.output(targets_, place_of(sixteen, 0));
+    if (targets_.is_gate_up != 0) {
+      if (first < num_outputs) store_gate_up(targets_, row, first, upper, lower);
+      return;
+    }
+    const ProductTarget& target = targets_.targets[place_.target];
+    if (first < num_outputs) store_output(target, row, first, upper);
+    if (first + 8 < num_outputs) store_output(target, row, first + 8, lower);
   }
+
+  const ProductTargets& targets_;
+  const BlockPlace& place_;
+  std::int64_t groups_;
+  std::int64_t rows_[Shape::kSixteens][2];  // of the lane's: the first group among the matrix's
+  float sums_[Shape::kSixteens][Shape::kEights][4] = {};
 };
 
-// Adds the sums of all splits. True for the block that has them; the others are done.
-template <int kTileRows>
-__device__ bool sum_of_splits(const ProductTargets& targets, const BlockPlace& place,
-                              const SplitScratch& scratch, WarpTile<kTileRows>& tile) {
-  const ProductTarget& target = targets.targets[place.target];
-  if (target.splits == 1) return true;
-  constexpr int kSums = kTileRows * kTileOutputs / kTileThreads;
-  auto& sums = reinterpret_cast<float(&)[kSums]>(tile.sums);
-  const std::int64_t tile_index = static_cast<std::int64_t>(blockIdx.y) * target.num_tiles + place.tile;
-  const std::int64_t first = target.first_partial + tile_index * target.splits;
-  float* const partials = scratch.partials + first * kSums * kTileThreads + threadIdx.x;
-#pragma unroll
-  for (int i = 0; i < kSums; ++i) partials[(place.split * kSums + i) * kTileThreads] = sums[i];
-  __threadfence();
-  __syncthreads();
-  __shared__ bool is_last;
-  if (threadIdx.x == 0) {
-    const std::uint32_t arrived = atomicAdd(scratch.counters + first, 1u);
-    is_last = arrived + 1 == static_cast<std::uint32_t>(target.splits);
-    if (is_last) scratch.counters[first] = 0;
-  }
-  __syncthreads();
-  if (!is_last) return false;
-  __threadfence();
-#pragma unroll
-  for (int i = 0; i < kSums; ++i) sums[i] = 0.0f;
-  for (int split = 0; split < target.splits; ++split) {
-#pragma unroll
-    for (int i = 0; i < kSums; ++i) sums[i] += __ldcg(partials + (split * kSums + i) * kTileThreads);
-  }
-  return true;
-}
-
-template <TensorType kType, int kTileRows>
-__device__ void store_tile(const ProductTargets& targets, const PreparedRows& rows, const BlockPlace& place,
-                           const WarpTile<kTileRows>& tile) {
-  const int lane = static_cast<int>(threadIdx.x % kWarp);
-  const std::int64_t num_outputs = targets.targets[place.target].planes.rows;
-  const bool is_gate_up = targets.is_gate_up != 0;
-#pragma unroll
-  for (int i = 0; i < WarpTile<kTileRows>::kRowSteps; ++i) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const std::int64_t row = place.first_row + tile.first_row() + i * 16 + half * 8 + lane / 4;
-      if (row >= rows.num_rows) continue;
-      const float factor = kType == TensorType::kBF16 ? 1.0f : rows.half_factors[row];
-#pragma unroll
-      for (int j = 0; j < WarpTile<kTileRows>::kOutputSteps; ++j) {
-#pragma unroll
-        for (int k = 0; k < 2; ++k) {
-          const std::int64_t output = place.output(targets, tile.first_output() + j * 8 + lane % 4 * 2 + k);
-          if (output >= num_outputs) continue;
-          const float sum = tile.sums[i][j][2 * half + k] * factor;
-          if (!is_gate_up) {
-            store_output(targets.targets[place.target], row, output, sum);
-          } else if (j % 2 == 0) {
-            store_gate_up(targets, row, output, sum, tile.sums[i][j + 1][2 * half + k] * factor);
-          }
-        }
-      }
-    }
-  }
-}
-
-template <TensorType kType, int kTileRows>
-__global__ void __launch_bounds__(kTileThreads)
+template <TensorType kType, int kRowEights>
+__global__ void __launch_bounds__(kTileThreads, (TileShape<kType, kRowEights>::kBlocksAtOnce))
     multiply_tiles(const __grid_constant__ ProductTargets targets, const __grid_constant__ PreparedRows rows,
                    const SplitScratch scratch) {
-  const BlockPlace place = place_of_block<kTileRows>(targets);
-  const Step<kType, kTileRows> step{targets, rows, place, dynamic_shared<std::uint16_t>()};
-  const int num_steps = static_cast<int>(rows.stride / kTileColumns),
+  using Shape = TileShape<kType, kRowEights>;
+  let_next_begin();
+  const BlockPlace place = place_of_block<Shape>(targets);
+  const int num_chunks = static_cast<int>((rows.stride + kTileColumns - 1) / kTileColumns),
             splits = targets.targets[place.target].splits;
-  const int begin = place.split * num_steps / splits, end = (place.split + 1) * num_steps / splits;
-  WarpTile<kTileRows> tile{};
+  const int begin = place.split * num_chunks / splits, end = (place.split + 1) * num_chunks / splits;
+  const ChunkRows<Shape> activations(rows, place.first_row, dynamic_shared<uint4>());
+  WarpTile<Shape> tile(targets, place, rows.stride / kGroupColumns);
 
-  step.copy(begin, 0);
-  copy_async_commit();
-  auto even = step.load(begin), odd = step.load(begin + 1 < end ? begin + 1 : begin);
-  // Behind the barrier every warp has done with the other stage, which is filled next.
-  const auto advance = [&](int index, auto& raw) {
-    const int stage = (index - begin) % kStages;
-    step.prefetch(index, end);
-    step.store(raw, stage);
-    if (index + 2 < end) raw = step.load(index + 2);
-    copy_async_wait<0>();
-    __syncthreads();
-    if (index + 1 < end) step.copy(index + 1, 1 - stage);
+  typename WarpTile<Shape>::Groups loaded[Shape::kDepth];
+  tile.prefetch_piece(begin, end);
+#pragma unroll
+  for (int i = 0; i + 1 < Shape::kDepth; ++i) {
+    if (begin + i < end) tile.load(begin + i, loaded[i]);  // weights are nobody's result
+  }
+  await_inputs();
+  for (int i = 0; i + 1 < kStages; ++i) {
+    if (begin + i < end) activations.copy(begin + i, i);
     copy_async_commit();
-    step.multiply(stage, tile);
-  };
-  for (int index = begin; index < end; index += 2) {
-    advance(index, even);
-    if (index + 1 < end) advance(index + 1, odd);
   }
-  if (sum_of_splits<kTileRows>(targets, place, scratch, tile)) {
-    store_tile<kType, kTileRows>(targets, rows, place, tile);
+  // Behind the barrier every warp has done with the oldest stage, which is filled next.
+  int stage = 0;
+  for (int first = begin; first < end; first += Shape::kDepth) {
+#pragma unroll
+    for (int i = 0; i < Shape::kDepth; ++i) {
+      const int chunk = first + i, to_load = chunk + Shape::kDepth - 1, to_copy = chunk + kStages - 1;
+      if (chunk >= end) break;
+      tile.prefetch(chunk, begin, end);
+      if (to_load < end) tile.load(to_load, loaded[(i + Shape::kDepth - 1) % Shape::kDepth]);
+      copy_async_wait<kStages - 2>();
+      __syncthreads();
+      if (to_copy < end) activations.copy(to_copy, stage == 0 ? kStages - 1 : stage - 1);
+      copy_async_commit();
+      tile.multiply(loaded[i], activations, stage);
+      stage = stage + 1 == kStages ? 0 : stage + 1;
+    }
   }
+  copy_async_wait<0>();
+  if (tile.sum_of_splits(scratch)) tile.store(rows);
 }
 
 using TilesKernel = void (*)(const ProductTargets, const PreparedRows, const SplitScratch);
 
 template <TensorType kType>
 TilesKernel tiles_kernel(int tile_rows) {
-  return tile_rows == 16 ? multiply_tiles<kType, 16> : multiply_tiles<kType, 64>;
+  if (tile_rows <= 16) return tile_rows == 8 ? multiply_tiles<kType, 1> : multiply_tiles<kType, 2>;
+  return tile_rows == 32 ? multiply_tiles<kType, 4> : multiply_tiles<kType, 8>;
 }
 
 TilesKernel tiles_kernel(TensorType type, int tile_rows) {
@@ -329,6 +453,8 @@ TilesKernel tiles_kernel(TensorType type, int tile_rows) {
 template <TensorType kType>
 __global__ void expand_rows(const WeightPlanes planes, std::int64_t first, std::int64_t count,
                             std::uint16_t* out) {
+  let_next_begin();
+  await_inputs();
   const std::int64_t groups = planes.stride / kGroupColumns;
   const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (index >= count * groups) return;
@@ -348,23 +474,31 @@ __global__ void expand_rows(const WeightPlanes planes, std::int64_t first, std::
   }
 }
 
-__global__ void finish_products(const FinishArguments arguments) {
-  const std::int64_t index = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  if (index >= arguments.num_rows * arguments.count) return;
-  const std::int64_t row = index / arguments.count, output = index % arguments.count;
-  const float factor = arguments.factors == nullptr ? 1.0f : arguments.factors[row];
-  float value = arguments.product[index] * factor;
-  if (arguments.bias != nullptr) value += arguments.bias[output];
-  if (arguments.up != nullptr) {
-    float up = arguments.up[index] * (arguments.up_factors == nullptr ? 1.0f : arguments.up_factors[row]);
-    if (arguments.up_bias != nullptr) up += arguments.up_bias[output];
-    value = activated(arguments.epilogue, value) * up;
-  }
-  float* const out = arguments.out + row * arguments.out_stride + output;
-  store_with(arguments.up != nullptr ? Epilogue::kStore : arguments.epilogue, out, value);
-}
-
 constexpr unsigned kThreads = 256;
+constexpr int kFinished = 4;  // outputs of a thread
+
+// A block to a piece of a row.
+__global__ void __launch_bounds__(kThreads) finish_products(const FinishArguments arguments) {
+  let_next_begin();
+  await_inputs();
+  const std::int64_t row = blockIdx.y, first = std::int64_t{blockIdx.x} * kFinished * kThreads + threadIdx.x;
+  const float factor = arguments.factors == nullptr ? 1.0f : arguments.factors[row];
+  const float up_factor = arguments.up_factors == nullptr ? 1.0f : arguments.up_factors[row];
+#pragma unroll
+  for (int i = 0; i < kFinished; ++i) {
+    const std::int64_t output = first + i * std::int64_t{kThreads}, index = row * arguments.count + output;
+    if (output >= arguments.count) return;
+    float value = arguments.product[index] * factor;
+    if (arguments.bias != nullptr) value += arguments.bias[output];
+    if (arguments.up != nullptr) {
+      float up = arguments.up[index] * up_factor;
+      if (arguments.up_bias != nullptr) up += arguments.up_bias[output];
+      value = activated(arguments.epilogue, value) * up;
+    }
+    float* const out = arguments.out + row * arguments.out_stride + output;
+    store_with(arguments.up != nullptr ? Epilogue::kStore : arguments.epilogue, out, value);
+  }
+}
 
 }  // namespace
 
@@ -373,34 +507,38 @@ void launch_tiles(Stream& stream, TensorType type, int tile_rows, const ProductT
   ProductTargets dealt = targets;
   std::int32_t num_blocks = 0, num_partials = 0;
   const auto row_tiles = static_cast<std::int32_t>(num_pieces(rows.num_rows, tile_rows));
+  const std::int64_t outputs_of_tile = tile_outputs(type, tile_rows) / (targets.is_gate_up != 0 ? 2 : 1);
   for (int i = 0; i < (targets.is_gate_up != 0 ? 1 : targets.count); ++i) {
     ProductTarget& target = dealt.targets[i];
-    const std::int64_t outputs_of_tile = targets.is_gate_up != 0 ? kTileOutputs / 2 : kTileOutputs;
     target.num_tiles = static_cast<std::int32_t>(num_pieces(target.planes.rows, outputs_of_tile));
     target.first_block = num_blocks;
     target.first_partial = num_partials;
     num_blocks += target.num_tiles * target.splits;
     if (target.splits > 1) num_partials += target.num_tiles * target.splits * row_tiles;
   }
-  const std::size_t numbers = static_cast<std::size_t>(kStages) *
-                              static_cast<std::size_t>(rows.num_parts * tile_rows * kPitch + kWeightNumbers);
-  const LaunchShape shape{dim3(static_cast<unsigned>(num_blocks), static_cast<unsigned>(row_tiles)),
-                          dim3(kTileThreads), numbers * sizeof(std::uint16_t)};
-  launch(tiles_kernel(type, tile_rows), shape, stream, dealt, rows, scratch);
+  const int numbers = kStages * rows.num_parts * tile_rows * kTileColumns;
+  launch(tiles_kernel(type, tile_rows),
+         {.grid = dim3(static_cast<unsigned>(num_blocks), static_cast<unsigned>(row_tiles)),
+          .block = dim3(kTileThreads),
+          .shared_bytes = static_cast<std::size_t>(numbers) * sizeof(std::uint16_t),
+          .awaits_inputs = true},
+         stream, dealt, rows, scratch);
 }
 
 void launch_expand(Stream& stream, const WeightPlanes& planes, std::int64_t first, std::int64_t count,
                    std::uint16_t* out) {
   const unsigned num_blocks = num_pieces(count * (planes.stride / kGroupColumns), kThreads);
   with_quantised_type(planes.type, [&](auto constant) {
-    launch(expand_rows<decltype(constant)::value>, {dim3(num_blocks), dim3(kThreads)}, stream, planes, first,
+    launch(expand_rows<decltype(constant)::value>,
+           {.grid = dim3(num_blocks), .block = dim3(kThreads), .awaits_inputs = true}, stream, planes, first,
            count, out);
   });
 }
 
 void launch_finish(Stream& stream, const FinishArguments& arguments) {
-  const unsigned num_blocks = num_pieces(arguments.num_rows * arguments.count, kThreads);
-  launch(finish_products, {dim3(num_blocks), dim3(kThreads)}, stream, arguments);
+  const dim3 grid(num_pieces(arguments.count, kFinished * kThreads),
+                  static_cast<unsigned>(arguments.num_rows));
+  launch(finish_products, {.grid = grid, .block = dim3(kThreads), .awaits_inputs = true}, stream, arguments);
 }
 
 }  // namespace octavo::kernels::cuda

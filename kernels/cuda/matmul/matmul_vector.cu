@@ -40,6 +40,22 @@ __device__ WarpOutputs outputs_of_warp(const ProductTargets& targets) {
   return outputs;
 }
 
+// Brings the beginning of the warp's weights into the second-level cache while its inputs are still computed.
+template <TensorType kType>
+__device__ void prefetch_weights(const ProductTargets& targets, const WarpOutputs& outputs) {
+  constexpr std::int64_t kLine = 128;
+  constexpr int kBits = is_quantised(kType)         ? quant_traits(kType).low_bits
+                        : kType == TensorType::kF32 ? 32
+                                                    : 16;
+  const std::int64_t offset = threadIdx.x % kWarp * kLine;
+#pragma unroll
+  for (int i = 0; i < kVectorOutputs; ++i) {
+    const WeightPlanes& planes = targets.targets[outputs.target[i]].planes;
+    const std::int64_t row_bytes = planes.stride / 8 * kBits;
+    if (offset < row_bytes) prefetch_line(planes.low + outputs.row[i] * row_bytes + offset);
+  }
+}
+
 template <int kRows>
 __device__ void store_sums(const ProductTargets& targets, const WarpOutputs& outputs, int num_rows,
                            float (&sums)[kVectorOutputs][kRows]) {
@@ -114,7 +130,10 @@ template <TensorType kType, int kRows>
 __global__ void __launch_bounds__(kVectorWarps* kWarp)
     vector_quantised(const __grid_constant__ ProductTargets targets,
                      const __grid_constant__ PreparedRows rows) {
+  let_next_begin();
   const WarpOutputs outputs = outputs_of_warp(targets);
+  prefetch_weights<kType>(targets, outputs);
+  await_inputs();
   const std::int64_t groups = rows.stride / kGroupColumns;
   float sums[kVectorOutputs][kRows] = {};
   // With one row there are registers for several groups, whose loads are then under way together.
@@ -176,7 +195,10 @@ template <TensorType kType, int kRows>
 __global__ void __launch_bounds__(kVectorWarps* kWarp)
     vector_numbers(const __grid_constant__ ProductTargets targets,
                    const __grid_constant__ PreparedRows rows) {
+  let_next_begin();
   const WarpOutputs outputs = outputs_of_warp(targets);
+  prefetch_weights<kType>(targets, outputs);
+  await_inputs();
   float sums[kVectorOutputs][kRows] = {};
 #pragma unroll(kRows == 1 ? 4 : 1)
   for (std::int64_t piece = threadIdx.x % kWarp; piece < rows.stride / 8; piece += kWarp) {
@@ -242,7 +264,8 @@ void launch_vector(Stream& stream, TensorType type, const ProductTargets& target
     dealt.targets[i].first_block = static_cast<std::int32_t>(num_blocks);
     num_blocks += num_pieces(targets.targets[i].planes.rows, outputs_of_block);
   }
-  launch(vector_kernel_for(type, rows.num_rows), {dim3(num_blocks), dim3(kVectorWarps * kWarp)}, stream,
+  launch(vector_kernel_for(type, rows.num_rows),
+         {.grid = dim3(num_blocks), .block = dim3(kVectorWarps * kWarp), .awaits_inputs = true}, stream,
          dealt, rows);
 }
 

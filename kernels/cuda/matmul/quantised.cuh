@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "kernels/cuda/matmul/weight_planes.h"
+#include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/four_bit_values.h"
 #include "kernels/tensor.h"
 
@@ -79,12 +80,13 @@ struct RawGroup {
   std::uint32_t scale, super;
 };
 
+// Group `group` of a row whose first is the matrix's group `row`.
 template <TensorType kType>
-__device__ inline RawGroup<kType> load_group(const WeightPlanes& planes, std::int64_t row,
-                                             std::int64_t group) {
+__device__ inline RawGroup<kType> load_group_at(const WeightPlanes& planes, std::int64_t row,
+                                                std::int64_t group) {
   constexpr QuantTraits kTraits = quant_traits(kType);
   constexpr bool kTwoHalves = kTraits.has_minimum && !kTraits.is_super;
-  const std::int64_t groups = planes.stride / kGroupColumns, index = row * groups + group;
+  const std::int64_t index = row + group;
   RawGroup<kType> raw;
   const std::byte* const low = planes.low + index * (4 * kTraits.low_bits);
   if constexpr (kTraits.low_bits == 2) {
@@ -93,7 +95,7 @@ __device__ inline RawGroup<kType> load_group(const WeightPlanes& planes, std::in
   } else {
 #pragma unroll
     for (int i = 0; i < kTraits.low_bits / 4; ++i) {
-      const uint4 words = __ldg(reinterpret_cast<const uint4*>(low) + i);
+      const uint4 words = load_streamed(reinterpret_cast<const uint4*>(low) + i);
       raw.low[4 * i] = words.x, raw.low[4 * i + 1] = words.y, raw.low[4 * i + 2] = words.z,
                   raw.low[4 * i + 3] = words.w;
     }
@@ -112,10 +114,16 @@ __device__ inline RawGroup<kType> load_group(const WeightPlanes& planes, std::in
   }
   raw.super = 0;
   if constexpr (kTraits.is_super) {
-    const std::int64_t super_index = row * (groups / kSuperGroups) + group / kSuperGroups;
+    const std::int64_t super_index = row / kSuperGroups + group / kSuperGroups;
     raw.super = __ldg(reinterpret_cast<const std::uint32_t*>(planes.super) + super_index);
   }
   return raw;
+}
+
+template <TensorType kType>
+__device__ inline RawGroup<kType> load_group(const WeightPlanes& planes, std::int64_t row,
+                                             std::int64_t group) {
+  return load_group_at<kType>(planes, row * (planes.stride / kGroupColumns), group);
 }
 
 // Numbers [first, first + 4) of a table, one in each byte.

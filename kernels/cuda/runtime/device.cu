@@ -3,6 +3,8 @@
 namespace octavo::kernels::cuda {
 namespace {
 
+constexpr int kOverlapsFromMajor = 9;  // compute capability
+
 Error allocation_error(cudaError_t code, const char* purpose, std::int64_t bytes, const char* call) {
   if (code != cudaErrorMemoryAllocation) return Error{ErrorCode::kDevice, describe(code, call)};
   return Error{ErrorCode::kOutOfMemory, std::string(purpose) + " needs " + std::to_string(bytes) +
@@ -94,10 +96,14 @@ Event::~Event() {
 }
 
 Result<Stream> Stream::create(DeviceStatus& status) {
+  int device = 0, major = 0;
+  OCTAVO_TRY_VOID(checked(cudaGetDevice(&device), "cudaGetDevice"));
+  OCTAVO_TRY_VOID(checked(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+                          "cudaDeviceGetAttribute"));
   cudaStream_t stream = nullptr;
   OCTAVO_TRY_VOID(
       checked(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"));
-  return Stream(status, stream);
+  return Stream(status, stream, major >= kOverlapsFromMajor);
 }
 
 // Memory that the stream's last work uses may be freed next.

@@ -102,12 +102,15 @@ class Event {
 class Stream {
  public:
   static Result<Stream> create(DeviceStatus& status);
-  Stream(Stream&& other) noexcept : status_(other.status_), stream_(std::exchange(other.stream_, nullptr)) {}
+  Stream(Stream&& other) noexcept
+      : status_(other.status_), stream_(std::exchange(other.stream_, nullptr)), overlaps_(other.overlaps_) {}
   Stream& operator=(Stream&&) = delete;
   ~Stream();
 
   cudaStream_t handle() const { return stream_; }
   DeviceStatus& status() const { return *status_; }
+  // Whether a kernel may begin while the one before it runs, if it awaits its inputs itself.
+  bool overlaps() const { return overlaps_; }
 
   // `source` and `target` in either memory; from or to the host it must be pinned, and stay until the stream
   // has passed.
@@ -119,14 +122,17 @@ class Stream {
   void synchronize();
 
  private:
-  Stream(DeviceStatus& status, cudaStream_t stream) : status_(&status), stream_(stream) {}
+  Stream(DeviceStatus& status, cudaStream_t stream, bool overlaps)
+      : status_(&status), stream_(stream), overlaps_(overlaps) {}
   DeviceStatus* status_;
   cudaStream_t stream_;
+  bool overlaps_;
 };
 
 struct LaunchShape {
   dim3 grid, block;
   std::size_t shared_bytes = 0;  // dynamic: dynamic_shared() in hardware.cuh
+  bool awaits_inputs = false;    // the kernel does so itself, as hardware.cuh's await_inputs() says
 };
 
 // Dynamic shared memory that a kernel gets without asking for more: of 48 KiB some may be taken by what it
@@ -150,6 +156,13 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream& str
   config.blockDim = shape.block;
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = stream.handle();
+  cudaLaunchAttribute overlap{};
+  if (shape.awaits_inputs && stream.overlaps()) {
+    overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    overlap.val.programmaticStreamSerializationAllowed = 1;
+    config.attrs = &overlap;
+    config.numAttrs = 1;
+  }
   stream.status().check_launch(
       cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...),
       name);

@@ -163,6 +163,43 @@ __device__ inline std::uint32_t fma_half_pairs(std::uint32_t a, std::uint32_t b,
   return result;
 }
 
+// Of memory that is read once, in order: it displaces nothing in the first-level cache, and the second-level
+// one fetches a whole line of 128 bytes.
+__device__ inline uint4 load_streamed(const uint4* source) {
+  uint4 words;
+#if __CUDA_ARCH__ >= 800
+  asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
+               : "l"(source));
+#else
+  words = __ldg(source);
+#endif
+  return words;
+}
+
+// Of a kernel that is started with LaunchShape::awaits_inputs. It may begin while the kernel before it in the
+// stream still runs: before await_inputs() it reads nothing that another kernel writes, and writes nothing;
+// behind it everything before is done. let_next_begin() lets the next such kernel begin, as soon as every
+// block has said so. From sm_90 on; before it kernels follow each other. Source: PTX ISA 9.0, griddepcontrol.
+__device__ inline void await_inputs() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+__device__ inline void let_next_begin() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+// Asks for bytes to come into the second-level cache; address and number are multiples of 16. Before sm_90
+// nothing.
+__device__ inline void prefetch_bytes(const void* address, std::uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(address), "r"(bytes) : "memory");
+#endif
+}
+
 // Asks for the line of 128 bytes that holds `address` to come into the second-level cache.
 __device__ inline void prefetch_line(const void* address) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(address));

@@ -58,11 +58,16 @@ Result<void> measure_peak(Bench& bench, LibraryProducts& library, TensorType typ
   const std::string edge = std::to_string(size);
   const std::string name = std::string("cuBLASLt ") + (is_half ? "f16 " : "bf16 ") + edge + " x " + edge +
                            " x " + edge + ", float result";
+  const kernels::cuda::LibraryProduct product{.type = type,
+                                              .weights = a.data(),
+                                              .activations = b.data(),
+                                              .out = c.as<float>(),
+                                              .outputs = size,
+                                              .rows = size,
+                                              .columns = size,
+                                              .out_stride = size};
   OCTAVO_TRY_VOID(bench.measure({{limit(name, 0, 2 * wide * wide * wide),
-                                  [&](std::int64_t) {
-                                    library.multiply(bench.stream(), type, a.data(), b.data(), c.as<float>(),
-                                                     size, size, size, /*adds=*/false);
-                                  }}},
+                                  [&](std::int64_t) { library.multiply(bench.stream(), product); }}},
                                 bench.stream_timer()));
   const Record& record = bench.records().back();
   operations_per_s = record.operations / record.median_seconds();

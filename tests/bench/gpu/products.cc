@@ -20,7 +20,7 @@ using kernels::cuda::ProductPath;
 constexpr std::int32_t kMostHeadRows = 256;  // of the output head: a step asks for no more
 
 std::vector<TensorType> types(const Sizes& sizes) {
-  if (sizes.is_quick) return {TensorType::kBF16, TensorType::kF16, TensorType::kQ4_0, TensorType::kQ8_0};
+  if (sizes.is_quick) return {TensorType::kBF16, TensorType::kQ4_0, TensorType::kQ4_K, TensorType::kQ8_0};
   return {TensorType::kBF16, TensorType::kF16,    TensorType::kF32,    TensorType::kQ4_0,
           TensorType::kQ4_1, TensorType::kQ5_0,   TensorType::kQ5_1,   TensorType::kQ8_0,
           TensorType::kQ2_K, TensorType::kQ3_K,   TensorType::kQ4_K,   TensorType::kQ5_K,
@@ -29,8 +29,8 @@ std::vector<TensorType> types(const Sizes& sizes) {
 
 std::vector<std::int32_t> row_counts(const Sizes& sizes) {
   if (sizes.is_emulated) return {1, 8, 16, 130};  // each way: vector, tiles, library
-  if (sizes.is_quick) return {1, 8, 64, 2048};
-  return {1, 2, 4, 8, 16, 64, 256, 2048};
+  if (sizes.is_quick) return {1, 2, 8, 16, 64, 2048};
+  return {1, 2, 4, 8, 16, 32, 64, 128, 256, 2048};
 }
 
 // One of a layer's products: the matrices that are multiplied together.

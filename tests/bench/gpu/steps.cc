@@ -32,11 +32,11 @@ std::vector<NamedModel> models(const Sizes& sizes) {
 
 enum class Part { kWhole, kForward };  // kForward: without the output head and the copies of its results
 
-// As the program's options choose: --cuda-graphs off, --deterministic, --activation-dtype int8 (one 16-bit
-// number for an activation, not two).
-enum class Mode { kUsual, kWithoutGraphs, kDeterministic, kOnePart };
-constexpr Mode kModes[] = {Mode::kUsual, Mode::kWithoutGraphs, Mode::kDeterministic, Mode::kOnePart};
-constexpr const char* kModeNames[] = {"", ", without graphs", ", deterministic", ", one part"};
+// As the program's options choose: --cuda-graphs off, --deterministic, --activation-dtype f32 (two 16-bit
+// numbers for an activation, not one).
+enum class Mode { kUsual, kWithoutGraphs, kDeterministic, kTwoParts };
+constexpr Mode kModes[] = {Mode::kUsual, Mode::kWithoutGraphs, Mode::kDeterministic, Mode::kTwoParts};
+constexpr const char* kModeNames[] = {"", ", without graphs", ", deterministic", ", two parts"};
 
 struct Step {
   const char* kind;  // "decode", "prefill"
@@ -68,7 +68,7 @@ std::vector<Step> steps(const Sizes& sizes) {
   }
   all.push_back({"prefill", 1, prompt, prompt, Part::kWhole, Mode::kUsual});
   all.push_back({"prefill", 1, prompt, prompt, Part::kWhole, Mode::kDeterministic});
-  all.push_back({"prefill", 1, prompt, prompt, Part::kWhole, Mode::kOnePart});
+  all.push_back({"prefill", 1, prompt, prompt, Part::kWhole, Mode::kTwoParts});
   return all;
 }
 
@@ -192,7 +192,7 @@ class Steps {
     kernels::cuda::CudaOptions options;
     options.deterministic = mode == Mode::kDeterministic;
     options.graphs = mode == Mode::kUsual || mode == Mode::kDeterministic;
-    if (mode == Mode::kOnePart) options.activation = kernels::Activation::kInt8;
+    if (mode == Mode::kTwoParts) options.activation = kernels::Activation::kF32;
     OCTAVO_TRY(std::unique_ptr<CudaBackend> created,
                CudaBackend::create(options,
                                    kernels::reference::create_reference_backend(kernels::Activation::kF32)));

@@ -11,6 +11,7 @@ std::byte* dynamic_shared_memory();
 void copy_async_16(void* shared, const void* global, bool valid);
 void copy_async_commit();
 void copy_async_wait(int pending);
+void await_inputs();
 // Matrices of 8 rows; `out` has num_matrices words.
 void load_matrices(std::uint32_t* out, const void* row, int num_matrices, bool transposed);
 void multiply_step(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
@@ -68,6 +69,11 @@ inline std::uint32_t fma_half_pairs(std::uint32_t a, std::uint32_t b, std::uint3
   return result;
 }
 
+inline uint4 load_streamed(const uint4* source) { return *source; }
+inline void prefetch_bytes(const void*, std::uint32_t) {}
 inline void prefetch_line(const void*) {}
+
+inline void await_inputs() { emulation::await_inputs(); }
+inline void let_next_begin() {}
 
 }  // namespace octavo::kernels::cuda
