@@ -122,6 +122,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
   OCTAVO_TRY(backend->products_, MatrixProducts::create(*backend->compute_, products));
   backend->attention_ = PagedAttention::create(
       *backend->compute_, {.deterministic = options.deterministic,
+                           .half_parts = products.half_parts,
                            .num_multiprocessors = properties.multiProcessorCount,
                            .max_shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin)});
   return Result<std::unique_ptr<CudaBackend>>(std::move(backend));

@@ -25,6 +25,9 @@ struct Written {
   std::vector<float> q;
 };
 
+// As a step of decodes goes, whatever its rows, or as the longest chunk says.
+enum class Way : std::uint8_t { kUsual, kRowByRow };
+
 struct NewTokens {
   std::vector<float> q, k, v;
 };
@@ -35,9 +38,11 @@ NewTokens new_tokens(const PagedProblem& problem) {
           rows_of(problem, 83, problem.shape.kv_width(), 1.0f)};
 }
 
-Written written_by_device(const PagedProblem& problem, const NewTokens& tokens, std::int32_t layer) {
+Written written_by_device(const PagedProblem& problem, const NewTokens& tokens, std::int32_t layer,
+                          Way way = Way::kUsual) {
   TestStream stream;
   DeviceStep step(problem);
+  if (way == Way::kRowByRow) step.batch().max_rows = 1;
   const DeviceArray<float> q(tokens.q), k(tokens.k), v(tokens.v);
   write_kv(stream.get(), problem.shape.attention, step.batch(), problem.layout, layer, q.data(),
            problem.shape.query_width(), k.data(), v.data(), problem.shape.kv_width(), step.pool());
@@ -96,6 +101,24 @@ TEST(CudaKvWrite, GivesTheReferencesBytesInEveryTypeAndBlockSize) {
         const Written written = written_by_device(problem, tokens, 1);
         EXPECT_TRUE(written.pool == written_by_reference(problem, tokens, 1)) << testing::describe(problem);
         EXPECT_EQ(written.q, tokens.q);
+      }
+    }
+  }
+}
+
+TEST(CudaKvWrite, WritesChunksWithTheBitsOfSingleRows) {
+  for (const KvType type : testing::kEveryKvType) {
+    for (const std::int32_t block_size : {1, 4, 8, 16, 32}) {
+      for (const Shape& shape : {testing::odd_shape(), testing::heads_of(3, 2, 128)}) {
+        // Chunks of the device begin anywhere in sequences, and sequences anywhere in blocks.
+        const PagedProblem problem =
+            make_problem(shape, {{1, 3, 37}, {2, 30, 1}, {3, 0, 5}, {4, 17, 16}},
+                         {.type = type, .block_size = block_size, .new_tokens_stored = false});
+        const NewTokens tokens = new_tokens(problem);
+        const Written chunks = written_by_device(problem, tokens, 1),
+                      rows = written_by_device(problem, tokens, 1, Way::kRowByRow);
+        EXPECT_TRUE(chunks.pool == rows.pool) << testing::describe(problem);
+        EXPECT_EQ(chunks.q, rows.q) << testing::describe(problem);
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/stored.cuh"
 #include "tests/cuda/device_step.h"
 #include "tests/kernels/attention_claims.h"
 #include "tests/support/sweep.h"
@@ -21,6 +22,7 @@ using testing::AttentionSubject;
 using testing::make_problem;
 using testing::odd_shape;
 using testing::PagedProblem;
+using testing::relative_difference;
 using testing::same_bits;
 using testing::with_window;
 
@@ -97,6 +99,72 @@ std::vector<AttentionSubject> devices() {
 
 INSTANTIATE_TEST_SUITE_P(Emulated, AttentionClaims, ::testing::ValuesIn(devices()),
                          testing::name_of_attention);
+
+// Queries and weights of one bfloat16 number have 8 bits.
+TEST(CudaPagedAttention, OfOnePartIsAsNearAsItsBitsSay) {
+  constexpr double kOneBfloat = 1e-2;
+  AttentionOptions one_part = kLargeDevice;
+  one_part.half_parts = HalfParts::kOne;
+  for (const KvType type : {KvType::kF32, KvType::kF16, KvType::kBf16, KvType::kInt8}) {
+    const bool has_choice = type == KvType::kBf16 || type == KvType::kInt8;
+    for (const std::int32_t head_dim : {64, 80, 200}) {
+      const float cap = head_dim == 80 ? 5.0f : 0.0f;
+      const PagedProblem problem =
+          make_problem(with_window(testing::heads_of(6, 2, head_dim), 0, cap), {{1, 45, 50}}, {.type = type});
+      const std::vector<float> expected = run_attention(*testing::reference_backend(), problem, 1);
+      const double one = relative_difference(attend(attention_with(one_part), problem), expected),
+                   two = relative_difference(attend(attention_with(kLargeDevice), problem), expected);
+      EXPECT_LE(one, has_choice ? kOneBfloat : two) << describe(problem);
+      EXPECT_EQ(one > 2 * two, has_choice) << describe(problem);
+    }
+  }
+}
+
+// Scores so far apart that what weights are relative to moves many times in a context.
+TEST(CudaPagedAttention, SumsStayRightWhereScoresRiseFar) {
+  constexpr float kSteeper = 40.0f;
+  for (const AttentionOptions& options : {kSmallDevice, kLargeDevice, kDeterministic}) {
+    for (const KvType type : {KvType::kF16, KvType::kBf16, KvType::kFp8E4m3}) {
+      testing::Shape shape = odd_shape();
+      shape.attention.score_scale *= kSteeper;
+      for (const std::int32_t rows : {1, 50}) {
+        const PagedProblem problem = make_problem(shape, {{1, 400, rows}}, {.type = type});
+        const bool has_one_part = rows > 1 && type != KvType::kBf16 && !options.deterministic;
+        const double bound = type == KvType::kBf16 ? kBfloat : has_one_part ? kPrefillHalf : kSplitHalf;
+        EXPECT_LE(relative_difference(attend(attention_with(options), problem),
+                                      run_attention(*testing::reference_backend(), problem, 1)),
+                  kSteeper * bound)
+            << describe(problem);
+      }
+    }
+  }
+}
+
+// Every code in every byte. The arithmetic; that the instruction of sm_89 gives the same bits is what PTX
+// says of it, since all of the numbers are exact.
+template <KvType kType, class Meaning>
+void expect_expanded(Meaning&& meaning) {
+  for (std::uint32_t code = 0; code < 256; ++code) {
+    const std::uint32_t bytes = code | (code ^ 1u) << 8 | (code ^ 2u) << 16 | (code ^ 3u) << 24;
+    std::uint32_t even = 0, odd = 0;
+    expand_bytes<kType>(bytes, even, odd);
+    EXPECT_EQ(even & 0xffffu, meaning(code)) << code;
+    EXPECT_EQ(odd & 0xffffu, meaning(code ^ 1u)) << code;
+    EXPECT_EQ(even >> 16, meaning(code ^ 2u)) << code;
+    EXPECT_EQ(odd >> 16, meaning(code ^ 3u)) << code;
+  }
+}
+
+TEST(CudaPagedAttention, ExpandsEveryNumberOfEightBitsExactly) {
+  expect_expanded<KvType::kInt8>([](std::uint32_t code) -> std::uint32_t {
+    return float_to_bfloat16(static_cast<float>(static_cast<std::int8_t>(code)));
+  });
+  expect_expanded<KvType::kFp8E5m2>([](std::uint32_t code) { return code << 8; });
+  expect_expanded<KvType::kFp8E4m3>([](std::uint32_t code) -> std::uint32_t {
+    const bool is_nan = (code & 0x7fu) == Fp8E4m3::kNan;
+    return is_nan ? 0x7fffu : float_to_half(Fp8E4m3::to_float(static_cast<std::uint8_t>(code)));
+  });
+}
 
 // Scratch for few partial sums: the tiles of a step then go in several launches.
 TEST(CudaPagedAttention, GivesTheSameBitsInManyLaunches) {

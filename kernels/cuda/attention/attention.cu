@@ -24,17 +24,14 @@ struct BlockShape {
 
 // The largest that shared memory takes. A function of type and head size only, since in a split tile the
 // number of warps belongs to the order of the sums.
-BlockShape block_shape(KvType type, std::int32_t head_dim, bool is_prefill, std::int64_t max_shared_bytes) {
+BlockShape block_shape(const ChosenAttention& kernel, std::int64_t max_shared_bytes) {
   constexpr std::int64_t kDeclaredBytes = 1024;  // or less, that the kernel has besides
   for (const BlockShape shape : {BlockShape{4, 2}, {4, 1}, {2, 2}, {2, 1}, {1, 1}}) {
-    if (attention_shared_bytes(type, head_dim, is_prefill, shape.num_warps, shape.num_stages) +
-            kDeclaredBytes <=
-        max_shared_bytes) {
+    if (kernel.shared_bytes(shape.num_warps, shape.num_stages) + kDeclaredBytes <= max_shared_bytes)
       return shape;
-    }
   }
-  OCTAVO_CHECK(false, "a head of %d numbers does not fit %lld bytes of shared memory", head_dim,
-               static_cast<long long>(max_shared_bytes));
+  OCTAVO_CHECK(false, "a row of %lld bytes does not fit %lld bytes of shared memory",
+               static_cast<long long>(kernel.query_bytes), static_cast<long long>(max_shared_bytes));
   return {};
 }
 
@@ -162,8 +159,9 @@ class Attention final : public PagedAttention {
 
   void attend_split(AttentionArguments arguments, const KvLayout& layout, std::int64_t most,
                     std::int32_t most_rows) {
-    const BlockShape shape =
-        block_shape(layout.type, arguments.places.head_dim, false, options_.max_shared_bytes);
+    const ChosenAttention kernel =
+        choose_attention({layout.type, AttentionKind::kSplit}, arguments.places.head_dim);
+    const BlockShape shape = block_shape(kernel, options_.max_shared_bytes);
     arguments.tile_rows = kSplitTileRows;
     arguments.one_tile_each = most <= kSplitTileRows ? 1 : 0;
     arguments.least_rows = 0, arguments.most_rows = most_rows;
@@ -178,20 +176,21 @@ class Attention final : public PagedAttention {
                              : static_cast<std::int32_t>(std::min<std::int64_t>(capacity_ / units, tiles));
     for (arguments.first_tile = 0; arguments.first_tile < tiles; arguments.first_tile += at_once) {
       const std::int32_t count = std::min(at_once, tiles - arguments.first_tile);
-      launch_attention(stream_, layout.type, false, arguments.places.has_octets(), count, shape.num_warps,
-                       arguments);
+      launch_attention(stream_, kernel, count, shape.num_warps, arguments);
       if (arguments.partition != 0) launch_merge(stream_, count, arguments);
     }
   }
 
   void attend_prefill(AttentionArguments arguments, const KvLayout& layout, std::int32_t least_rows) {
-    const BlockShape shape =
-        block_shape(layout.type, arguments.places.head_dim, true, options_.max_shared_bytes);
-    arguments.tile_rows = 16 * shape.num_warps;
+    const AttentionKind kind =
+        arguments.score_soft_cap == 0.0f ? AttentionKind::kPrefill : AttentionKind::kCappedPrefill;
+    const ChosenAttention kernel =
+        choose_attention({layout.type, kind, options_.half_parts}, arguments.places.head_dim);
+    const BlockShape shape = block_shape(kernel, options_.max_shared_bytes);
+    arguments.tile_rows = kernel.tile_rows(shape.num_warps);
     arguments.least_rows = least_rows, arguments.most_rows = std::numeric_limits<std::int32_t>::max();
     arguments.num_stages = shape.num_stages;
-    launch_attention(stream_, layout.type, true, arguments.places.has_octets(), num_tiles(arguments),
-                     shape.num_warps, arguments);
+    launch_attention(stream_, kernel, num_tiles(arguments), shape.num_warps, arguments);
   }
 
   Stream& stream_;

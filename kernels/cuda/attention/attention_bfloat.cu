@@ -3,7 +3,7 @@
 
 namespace octavo::kernels::cuda {
 
-template ChosenAttention choose_attention<KvType::kBf16>(std::int32_t, AttentionKind);
-template ChosenAttention choose_attention<KvType::kInt8>(std::int32_t, AttentionKind);
+template ChosenAttention choose_attention_of<KvType::kBf16>(std::int32_t, AttentionKind, HalfParts);
+template ChosenAttention choose_attention_of<KvType::kInt8>(std::int32_t, AttentionKind, HalfParts);
 
 }  // namespace octavo::kernels::cuda

@@ -3,6 +3,6 @@
 
 namespace octavo::kernels::cuda {
 
-template ChosenAttention choose_attention<KvType::kF32>(std::int32_t, AttentionKind);
+template ChosenAttention choose_attention_of<KvType::kF32>(std::int32_t, AttentionKind, HalfParts);
 
 }  // namespace octavo::kernels::cuda

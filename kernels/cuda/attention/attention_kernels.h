@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -102,24 +103,40 @@ __device__ inline AttentionTile tile_at(const AttentionArguments& arguments, int
 
 enum class AttentionKind : std::uint8_t { kSplit, kPrefill, kCappedPrefill };
 
-using AttentionKernel = void (*)(const AttentionArguments, int);
+// What a kernel is compiled for, besides the size of a head. `half_parts` counts for prefill whose operands
+// are bfloat16 numbers.
+struct AttentionVariant {
+  KvType type = KvType::kF16;
+  AttentionKind kind = AttentionKind::kSplit;
+  HalfParts half_parts = HalfParts::kTwo;
+};
+
+// `has_pieces`: KvPlaces::has_pieces() of the type's pieces.
+using AttentionKernel = void (*)(const AttentionArguments, int has_pieces);
 
 struct ChosenAttention {
   AttentionKernel kernel = nullptr;
-  // 16-bit numbers of shared memory: for a row of queries with all their parts, and for a slice.
-  std::int64_t query_numbers = 0, slice_numbers = 0;
+  std::int32_t warp_rows = 0;      // of a prefill tile, for each warp; a split tile has 16 for all
+  std::int32_t piece_numbers = 0;  // of the type, that come in at once
+  // Of shared memory: for a row of queries with all their parts, for a slice, and for a warp's sums.
+  std::int64_t query_bytes = 0, slice_bytes = 0, sums_bytes = 0;
+
+  std::int32_t tile_rows(int num_warps) const {
+    return warp_rows == 0 ? kSplitTileRows : warp_rows * num_warps;
+  }
+  // Of dynamic shared memory.
+  std::int64_t shared_bytes(int num_warps, int num_stages) const {
+    return tile_rows(num_warps) * query_bytes + num_warps * std::max(num_stages * slice_bytes, sums_bytes);
+  }
 };
+ChosenAttention choose_attention(const AttentionVariant& variant, std::int32_t head_dim);
+// Of one type; three files instantiate it.
 template <KvType kType>
-ChosenAttention choose_attention(std::int32_t head_dim, AttentionKind kind);
+ChosenAttention choose_attention_of(std::int32_t head_dim, AttentionKind kind, HalfParts half_parts);
 
-// Bytes of dynamic shared memory.
-std::int64_t attention_shared_bytes(KvType type, std::int32_t head_dim, bool is_prefill, int num_warps,
-                                    int num_stages);
-
-// REQUIRES: `arguments` within what the tile's kind takes; tile_rows = 16 (split) or 16 * num_warps
-// (prefill).
-void launch_attention(Stream& stream, KvType type, bool is_prefill, bool has_octets, int num_tiles,
-                      int num_warps, const AttentionArguments& arguments);
+// REQUIRES: `arguments` within what the tile's kind takes; tile_rows = kernel.tile_rows(num_warps)
+void launch_attention(Stream& stream, const ChosenAttention& kernel, int num_tiles, int num_warps,
+                      const AttentionArguments& arguments);
 // Divides the sums of all partitions, in ascending order, into `out`.
 void launch_merge(Stream& stream, int num_tiles, const AttentionArguments& arguments);
 

@@ -34,8 +34,11 @@ struct KvPlaces {
             layout.block_size,
             of_layer.head_dim};
   }
-  // Whether eight neighbouring tokens' keys, and eight neighbouring numbers of a value, are one aligned load.
-  bool has_octets() const { return block_size % 8 == 0 && head_dim % 8 == 0; }
+  // Whether as many neighbouring tokens' keys as a piece has numbers, and as many neighbouring numbers of a
+  // value, are one aligned load.
+  bool has_pieces(std::int32_t piece_numbers) const {
+    return block_size % piece_numbers == 0 && head_dim % piece_numbers == 0;
+  }
 
   __device__ std::byte* head(std::int64_t block, std::int64_t kv_head) const {
     return pool + block * block_bytes + kv_head * head_bytes;
@@ -55,7 +58,12 @@ struct Operand {
   static constexpr bool kIsHalf =
       kType == KvType::kF16 || kType == KvType::kFp8E4m3 || kType == KvType::kFp8E5m2;
   static constexpr int kPlanes = kType == KvType::kF32 ? 2 : 1;
-  static constexpr bool kNeedsNoConversion = kType == KvType::kF16 || kType == KvType::kBf16;
+  // Stored bytes stay as they are in shared memory, so that they come in beside the program; those of eight
+  // bits are expanded on their way into the registers.
+  static constexpr bool kIsCopied = kType != KvType::kF32;
+  static constexpr bool kIsExpanded = kv_element_bytes(kType) == 1;
+  static constexpr int kBytes = kIsExpanded ? 1 : 2;  // of a number in shared memory, in each plane
+  static constexpr int kPieceNumbers = 16 / kBytes;   // that come in at once
 };
 
 __device__ inline std::uint32_t bfloat_bits(float value) {
@@ -75,80 +83,70 @@ __device__ inline void split_number(float value, std::uint32_t& high, std::uint3
   low = kIsHalf ? half_bits(rest) : bfloat_bits(rest);
 }
 
+// Two numbers as a pair of operands, `first` in the low half.
+template <bool kIsHalf>
+__device__ inline std::uint32_t pair_of(float first, float second) {
+  if constexpr (kIsHalf) {
+    return half_pair(first, second);
+  } else {
+    return bfloat_pair(first, second);
+  }
+}
+
+// Pairs of the numbers rounded, and of what is left.
+template <bool kIsHalf>
+__device__ inline void split_pair(float first, float second, std::uint32_t& high, std::uint32_t& low) {
+  high = pair_of<kIsHalf>(first, second);
+  const auto number = [](std::uint32_t bits) {
+    return kIsHalf ? float_of_half_bits(bits & 0xffffu) : float_of_bfloat_bits(bits & 0xffffu);
+  };
+  low = pair_of<kIsHalf>(first - number(high), second - number(high >> 16));
+}
+
 // Two e4m3 codes in the upper bytes of the halves of `codes`, as float16: the exponent's bias is less by 8.
-__device__ inline std::uint32_t halves_of_e4m3(std::uint32_t codes) {
+// Gives the bits of halves_of_e4m3_pair().
+__device__ inline std::uint32_t halves_of_upper_e4m3(std::uint32_t codes) {
   constexpr std::uint32_t kMinusZeros = 0x80008000u, k256 = 0x5c005c00u;
   std::uint32_t halves =
       fma_half_pairs((codes & kMinusZeros) | (codes & 0x7f007f00u) >> 1, k256, kMinusZeros);
   constexpr std::uint32_t kLargest = 0x5f00u;  // 448; the code above it is NaN
-  if ((halves & 0x7fffu) > kLargest) halves |= 0x7e00u;
-  if ((halves >> 16 & 0x7fffu) > kLargest) halves |= 0x7e000000u;
+  if ((halves & 0x7fffu) > kLargest) halves = (halves & 0xffff0000u) | 0x7fffu;
+  if ((halves >> 16 & 0x7fffu) > kLargest) halves = (halves & 0xffffu) | 0x7fff0000u;
   return halves;
 }
 
-// Eight stored numbers, as two words for each four.
-struct Octet {
-  std::uint32_t words[4];
-};
+// The int8 numbers in the lower bytes of the halves of `bytes` as bfloat16: 128 and the lower seven bits,
+// less 128 or, where the sign is set, 256; all of them exact.
+__device__ inline std::uint32_t bfloats_of_lower_int8(std::uint32_t bytes) {
+  constexpr std::uint32_t k128 = 0x43004300u, kMinusOnes = 0xbf80bf80u;
+  return fma_bfloat_pairs((bytes & 0x00800080u) | k128, kMinusOnes, (bytes & 0x007f007fu) | k128);
+}
 
-__device__ inline Octet octet_of(const uint4& words) { return {{words.x, words.y, words.z, words.w}}; }
-
-// Eight stored numbers at an address that is a multiple of their size, as operands; int8 without its scale.
+// Four stored numbers of eight bits as two pairs of operands: of the bytes 0 and 2, and of 1 and 3. int8
+// without its scale.
 template <KvType kType>
-__device__ inline void load_octet(const std::byte* source, Octet (&planes)[Operand<kType>::kPlanes]) {
-  if constexpr (kType == KvType::kF32) {
-    const auto* const numbers = reinterpret_cast<const float4*>(source);
-    const float4 first = __ldg(numbers), second = __ldg(numbers + 1);
-    const float values[8] = {first.x, first.y, first.z, first.w, second.x, second.y, second.z, second.w};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      std::uint32_t high[2], low[2];
-      split_number<false>(values[2 * i], high[0], low[0]);
-      split_number<false>(values[2 * i + 1], high[1], low[1]);
-      planes[0].words[i] = high[1] << 16 | high[0];
-      planes[1].words[i] = low[1] << 16 | low[0];
-    }
-  } else if constexpr (Operand<kType>::kNeedsNoConversion) {
-    planes[0] = octet_of(__ldg(reinterpret_cast<const uint4*>(source)));
+__device__ inline void expand_bytes(std::uint32_t bytes, std::uint32_t& even, std::uint32_t& odd) {
+  static_assert(Operand<kType>::kIsExpanded);
+  if constexpr (kType == KvType::kInt8) {
+    even = bfloats_of_lower_int8(bytes), odd = bfloats_of_lower_int8(bytes >> 8);
+  } else if constexpr (kType == KvType::kFp8E5m2) {
+    even = bytes << 8 & 0xff00ff00u, odd = bytes & 0xff00ff00u;  // float16 is e5m2 with more bits
+  } else if constexpr (kConvertsE4m3) {
+    const std::uint32_t in_order = __byte_perm(bytes, 0, 0x3120);
+    even = halves_of_e4m3_pair(in_order & 0xffffu), odd = halves_of_e4m3_pair(in_order >> 16);
   } else {
-    const uint2 bytes = __ldg(reinterpret_cast<const uint2*>(source));
-    const std::uint32_t words[2] = {bytes.x, bytes.y};
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      // Each of two bytes to the upper half of 16 bits.
-      const std::uint32_t codes = __byte_perm(words[i / 2], 0, i % 2 == 0 ? 0x1404u : 0x3424u);
-      if constexpr (kType == KvType::kFp8E5m2) {
-        planes[0].words[i] = codes;  // float16 is e5m2 with more bits
-      } else if constexpr (kType == KvType::kFp8E4m3) {
-        planes[0].words[i] = halves_of_e4m3(codes);
-      } else {
-        const auto first = static_cast<float>(static_cast<std::int8_t>(codes >> 8 & 0xffu));
-        const auto second = static_cast<float>(static_cast<std::int8_t>(codes >> 24));
-        planes[0].words[i] = (__float_as_uint(second) & 0xffff0000u) | __float_as_uint(first) >> 16;  // exact
-      }
-    }
+    even = halves_of_upper_e4m3(bytes << 8), odd = halves_of_upper_e4m3(bytes);
   }
 }
 
-// One stored number, anywhere.
-template <KvType kType>
-__device__ inline void load_number(const std::byte* source,
-                                   std::uint16_t (&planes)[Operand<kType>::kPlanes]) {
-  if constexpr (kType == KvType::kF32) {
-    std::uint32_t high = 0, low = 0;
-    split_number<false>(*reinterpret_cast<const float*>(source), high, low);
-    planes[0] = static_cast<std::uint16_t>(high), planes[1] = static_cast<std::uint16_t>(low);
-  } else if constexpr (Operand<kType>::kNeedsNoConversion) {
-    planes[0] = *reinterpret_cast<const std::uint16_t*>(source);
-  } else {
-    const std::uint32_t byte = *reinterpret_cast<const std::uint8_t*>(source);
-    if constexpr (kType == KvType::kFp8E5m2) planes[0] = static_cast<std::uint16_t>(byte << 8);
-    if constexpr (kType == KvType::kFp8E4m3)
-      planes[0] = static_cast<std::uint16_t>(halves_of_e4m3(byte << 8));
-    if constexpr (kType == KvType::kInt8) {
-      planes[0] = static_cast<std::uint16_t>(bfloat_bits(static_cast<float>(static_cast<std::int8_t>(byte))));
-    }
-  }
+// Eight float32 numbers at an address that is a multiple of their size, as sums of two operands.
+__device__ inline void load_split_octet(const std::byte* source, uint4& high, uint4& low) {
+  const auto* const numbers = reinterpret_cast<const float4*>(source);
+  const float4 first = __ldg(numbers), second = __ldg(numbers + 1);
+  split_pair<false>(first.x, first.y, high.x, low.x);
+  split_pair<false>(first.z, first.w, high.y, low.y);
+  split_pair<false>(second.x, second.y, high.z, low.z);
+  split_pair<false>(second.z, second.w, high.w, low.w);
 }
 
 // Rounds a number into its place; `scale` counts for int8 only.

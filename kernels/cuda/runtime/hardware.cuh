@@ -200,6 +200,61 @@ __device__ inline void prefetch_bytes(const void* address, std::uint32_t bytes) 
 #endif
 }
 
+// Two numbers rounded to float16 or bfloat16, `low` in the low half.
+__device__ inline std::uint32_t half_pair(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  std::uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return static_cast<std::uint32_t>(__half_as_ushort(__float2half_rn(high))) << 16 |
+         __half_as_ushort(__float2half_rn(low));
+#endif
+}
+__device__ inline std::uint32_t bfloat_pair(float low, float high) {
+#if __CUDA_ARCH__ >= 800
+  std::uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+#else
+  return static_cast<std::uint32_t>(__bfloat16_as_ushort(__float2bfloat16_rn(high))) << 16 |
+         __bfloat16_as_ushort(__float2bfloat16_rn(low));
+#endif
+}
+
+// a * b + c of two bfloat16 numbers at once, each rounded once.
+__device__ inline std::uint32_t fma_bfloat_pairs(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+#if __CUDA_ARCH__ >= 800
+  std::uint32_t result;
+  asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
+  return result;
+#else
+  const auto low = [](std::uint32_t pair) { return __uint_as_float(pair << 16); };
+  const auto high = [](std::uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); };
+  return bfloat_pair(fmaf(low(a), low(b), low(c)), fmaf(high(a), high(b), high(c)));
+#endif
+}
+
+// Two e4m3 codes as float16 numbers, exactly; NaNs as 0x7fff. REQUIRES: kConvertsE4m3
+#if __CUDA_ARCH__ >= 890
+inline constexpr bool kConvertsE4m3 = true;
+__device__ inline std::uint32_t halves_of_e4m3_pair(std::uint32_t codes) {
+  std::uint32_t halves;
+  asm("cvt.rn.f16x2.e4m3x2 %0, %1;" : "=r"(halves) : "h"(static_cast<unsigned short>(codes)));
+  return halves;
+}
+#else
+inline constexpr bool kConvertsE4m3 = false;
+__device__ std::uint32_t halves_of_e4m3_pair(std::uint32_t codes);
+#endif
+
+// 2 to the power of x, within two units of the last place; 0 where that would be subnormal.
+__device__ inline float quick_exp2(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
 // Asks for the line of 128 bytes that holds `address` to come into the second-level cache.
 __device__ inline void prefetch_line(const void* address) {
   asm volatile("prefetch.global.L2 [%0];" ::"l"(address));

@@ -5,6 +5,8 @@
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
 
+#include <cmath>
+
 namespace octavo::emulation {
 
 std::byte* dynamic_shared_memory();
@@ -71,6 +73,31 @@ inline std::uint32_t fma_half_pairs(std::uint32_t a, std::uint32_t b, std::uint3
 
 inline uint4 load_streamed(const uint4* source) { return *source; }
 inline void prefetch_bytes(const void*, std::uint32_t) {}
+
+inline std::uint32_t half_pair(float low, float high) {
+  return static_cast<std::uint32_t>(float_to_half(high)) << 16 | float_to_half(low);
+}
+inline std::uint32_t bfloat_pair(float low, float high) {
+  return static_cast<std::uint32_t>(float_to_bfloat16(high)) << 16 | float_to_bfloat16(low);
+}
+
+// Exact in double where the product is, as with the factors of the kernels.
+inline std::uint32_t fma_bfloat_pairs(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
+  const auto sum = [&](unsigned shift) {
+    const auto number = [shift](std::uint32_t word) {
+      return static_cast<double>(bfloat16_to_float(static_cast<std::uint16_t>(word >> shift & 0xffffu)));
+    };
+    return static_cast<float>(number(a) * number(b) + number(c));
+  };
+  return bfloat_pair(sum(0), sum(16));
+}
+
+// The arithmetic of targets without the instruction is what tests see.
+inline constexpr bool kConvertsE4m3 = false;
+std::uint32_t halves_of_e4m3_pair(std::uint32_t codes);
+
+inline float quick_exp2(float x) { return x < -126.0f ? 0.0f : std::exp2(x); }
+
 inline void prefetch_line(const void*) {}
 
 inline void await_inputs() { emulation::await_inputs(); }
