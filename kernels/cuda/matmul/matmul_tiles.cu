@@ -39,6 +39,8 @@ struct TileShape {
   static constexpr int kSixteens = tile_outputs(kWeights, kRows) / (16 * kTileWarps);
   static constexpr int kOutputsOfWarp = 16 * kSixteens, kOutputs = kTileWarps * kOutputsOfWarp;
   static constexpr int kSums = kSixteens * kEights * 4;  // of a thread
+  static constexpr int kSumPitch = kOutputs + 4;         // in shared memory, so that lanes meet in no bank
+  static_assert(kRows * kSumPitch * sizeof(float) <= kStages * kRows * kTileColumns * sizeof(std::uint16_t));
   // Chunks of weights in registers: what is multiplied, and what is under way.
   static constexpr int kDepth = is_quantised(kWeights) && kSums < 32 ? 3 : 2;
   static constexpr int kBlocksAtOnce = kSums >= 64 ? 2 : kSums >= 32 ? 3 : 4;
@@ -236,32 +238,6 @@ class WarpTile {
     }
   }
 
-  // Brings the next piece of the weight rows into the second-level cache, where `chunk` begins one: a chunk
-  // alone is 64 bytes of a row with 4-bit weights, and memory is slow at reading so little of so many rows.
-  __device__ void prefetch(int chunk, int begin, int end) const {
-    if constexpr (kChunkBytes < kPieceBytes) {
-      constexpr int kChunks = kPieceBytes / kChunkBytes;
-      const int first = chunk + kChunks;
-      if ((chunk - begin) % kChunks == 0 && first < end) prefetch_piece(first, end);
-    }
-  }
-  __device__ void prefetch_piece(int first, int end) const {
-    if constexpr (kChunkBytes < kPieceBytes) {
-      if (lane() % 4 != 0) return;
-      const std::int64_t groups = std::int64_t{first} * kLanesOfRow, rest = groups_ - groups;
-      const int last = first + kPieceBytes / kChunkBytes;
-      const std::int64_t wanted = std::int64_t{(last < end ? last : end) - first} * kLanesOfRow;
-      const auto bytes = static_cast<std::uint32_t>((wanted < rest ? wanted : rest) * kGroupBytes);
-#pragma unroll
-      for (int i = 0; i < Shape::kSixteens; ++i) {
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-          prefetch_bytes(place_.planes(targets_, half).low + (rows_[i][half] + groups) * kGroupBytes, bytes);
-        }
-      }
-    }
-  }
-
   __device__ void multiply(const Groups& loaded, const ChunkRows<Shape>& activations, int stage) {
 #pragma unroll 1
     for (int part = 0; part < activations.num_parts(); ++part)
@@ -300,28 +276,32 @@ class WarpTile {
     return true;
   }
 
-  __device__ void store(const PreparedRows& rows) const {
-    const std::int64_t num_outputs = targets_.targets[place_.target].planes.rows;
+  // Through shared memory, so that what becomes of a sum is one short loop: written out for each of a
+  // thread's sums it would be more code than the instruction cache holds, run once, and take longer than the
+  // product itself.
+  __device__ void store(const PreparedRows& rows, float* shared) const {
+    __syncthreads();  // every warp has done with the activations
 #pragma unroll
-    for (int j = 0; j < Shape::kEights; ++j) {
+    for (int i = 0; i < Shape::kSixteens; ++i) {
 #pragma unroll
-      for (int k = 0; k < 2; ++k) {
-        const std::int64_t row = place_.first_row + j * 8 + lane() % 4 * 2 + k;
-        if (row >= rows.num_rows) continue;
-        const float factor = Shape::kType == TensorType::kBF16 ? 1.0f : rows.half_factors[row];
+      for (int j = 0; j < Shape::kEights; ++j) {
 #pragma unroll
-        for (int i = 0; i < Shape::kSixteens; ++i) {
-          store_pair(row, i, num_outputs, sums_[i][j][k] * factor, sums_[i][j][2 + k] * factor);
+        for (int k = 0; k < 4; ++k) {
+          const int row = j * 8 + lane() % 4 * 2 + k % 2;
+          shared[row * Shape::kSumPitch + place_of(i, k / 2)] = sums_[i][j][k];
         }
       }
+    }
+    __syncthreads();
+    const int num_pairs = Shape::kRows * Shape::kOutputs / 2;
+#pragma unroll 1
+    for (int i = static_cast<int>(threadIdx.x); i < num_pairs; i += kTileThreads) {
+      const int row = i / (Shape::kOutputs / 2), pair = i % (Shape::kOutputs / 2);
+      store_pair(rows, row, pair / 8 * 16 + pair % 8, shared + row * Shape::kSumPitch);
     }
   }
 
  private:
-  static constexpr int kGroupBytes = is_quantised(Shape::kType) ? 4 * quant_traits(Shape::kType).low_bits
-                                                                : 2 * static_cast<int>(kGroupColumns);
-  static constexpr int kChunkBytes = kLanesOfRow * kGroupBytes, kPieceBytes = 256;
-
   __device__ static int lane() { return static_cast<int>(threadIdx.x % kWarp); }
   // Of the lane's weight row: `half` 0 or 1 of sixteen outputs.
   __device__ static int place_of(int sixteen, int half) {
@@ -366,17 +346,19 @@ class WarpTile {
     }
   }
 
-  // Of the lane's two outputs of a sixteen, which are gate and up of one.
-  __device__ void store_pair(std::int64_t row, int sixteen, std::int64_t num_outputs, float upper,
-                             float lower) const {
-    const std::int64_t first = place_.output(targets_, place_of(sixteen, 0));
+  // Two outputs that stand eight places apart, which are gate and up of one.
+  __device__ void store_pair(const PreparedRows& rows, int row_of_tile, int place, const float* sums) const {
+    const std::int64_t row = place_.first_row + row_of_tile, first = place_.output(targets_, place);
+    if (row >= rows.num_rows) return;
+    const ProductTarget& target = targets_.targets[place_.target];
+    const float factor = Shape::kType == TensorType::kBF16 ? 1.0f : rows.half_factors[row];
+    const float upper = sums[place] * factor, lower = sums[place + 8] * factor;
     if (targets_.is_gate_up != 0) {
-      if (first < num_outputs) store_gate_up(targets_, row, first, upper, lower);
+      if (first < target.planes.rows) store_gate_up(targets_, row, first, upper, lower);
       return;
     }
-    const ProductTarget& target = targets_.targets[place_.target];
-    if (first < num_outputs) store_output(target, row, first, upper);
-    if (first + 8 < num_outputs) store_output(target, row, first + 8, lower);
+    if (first < target.planes.rows) store_output(target, row, first, upper);
+    if (first + 8 < target.planes.rows) store_output(target, row, first + 8, lower);
   }
 
   const ProductTargets& targets_;
@@ -400,7 +382,6 @@ __global__ void __launch_bounds__(kTileThreads, (TileShape<kType, kRowEights>::k
   WarpTile<Shape> tile(targets, place, rows.stride / kGroupColumns);
 
   typename WarpTile<Shape>::Groups loaded[Shape::kDepth];
-  tile.prefetch_piece(begin, end);
 #pragma unroll
   for (int i = 0; i + 1 < Shape::kDepth; ++i) {
     if (begin + i < end) tile.load(begin + i, loaded[i]);  // weights are nobody's result
@@ -417,7 +398,6 @@ __global__ void __launch_bounds__(kTileThreads, (TileShape<kType, kRowEights>::k
     for (int i = 0; i < Shape::kDepth; ++i) {
       const int chunk = first + i, to_load = chunk + Shape::kDepth - 1, to_copy = chunk + kStages - 1;
       if (chunk >= end) break;
-      tile.prefetch(chunk, begin, end);
       if (to_load < end) tile.load(to_load, loaded[(i + Shape::kDepth - 1) % Shape::kDepth]);
       copy_async_wait<kStages - 2>();
       __syncthreads();
@@ -428,7 +408,7 @@ __global__ void __launch_bounds__(kTileThreads, (TileShape<kType, kRowEights>::k
     }
   }
   copy_async_wait<0>();
-  if (tile.sum_of_splits(scratch)) tile.store(rows);
+  if (tile.sum_of_splits(scratch)) tile.store(rows, dynamic_shared<float>());
 }
 
 using TilesKernel = void (*)(const ProductTargets, const PreparedRows, const SplitScratch);

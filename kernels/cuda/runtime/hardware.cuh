@@ -192,14 +192,6 @@ __device__ inline void let_next_begin() {
 #endif
 }
 
-// Asks for bytes to come into the second-level cache; address and number are multiples of 16. Before sm_90
-// nothing.
-__device__ inline void prefetch_bytes(const void* address, std::uint32_t bytes) {
-#if __CUDA_ARCH__ >= 900
-  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(address), "r"(bytes) : "memory");
-#endif
-}
-
 // Two numbers rounded to float16 or bfloat16, `low` in the low half.
 __device__ inline std::uint32_t half_pair(float low, float high) {
 #if __CUDA_ARCH__ >= 800

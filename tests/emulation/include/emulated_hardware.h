@@ -72,7 +72,6 @@ inline std::uint32_t fma_half_pairs(std::uint32_t a, std::uint32_t b, std::uint3
 }
 
 inline uint4 load_streamed(const uint4* source) { return *source; }
-inline void prefetch_bytes(const void*, std::uint32_t) {}
 
 inline std::uint32_t half_pair(float low, float high) {
   return static_cast<std::uint32_t>(float_to_half(high)) << 16 | float_to_half(low);
