@@ -192,11 +192,15 @@ inline constexpr int kMostAttentionThreads = kMostAttentionWarps * static_cast<i
 // that.
 template <class Layout>
 constexpr int blocks_at_once() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  return 1;  // 64 KB
+#else
   constexpr bool kIsExpanded = Layout::Stored::kIsExpanded;
   if (Layout::kHeadDim > 128) return 1;
-  if (!Layout::kIsPrefill) return Layout::kHeadDim <= 64 ? 4 : kIsExpanded ? 3 : 2;
+  if (!Layout::kIsPrefill) return Layout::kHeadDim <= 64 ? 4 : Layout::kPlanes == 1 ? 3 : 2;
   if (Layout::kRowTiles == 1) return Layout::kParts == 2 && kIsExpanded ? 2 : 3;
   return Layout::kHeadDim > 64 || Layout::kMayCap || Layout::kParts == 2 || kIsExpanded ? 2 : 3;
+#endif
 }
 
 // Of this block: in a prefill the last tiles, which see the most, begin first.

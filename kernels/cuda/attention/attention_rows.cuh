@@ -286,11 +286,11 @@ struct TileRows {
 };
 
 // Queries times the score's scale, in powers of two, as parts [parts][rows][pitch]; a warp for each row, of
-// four at once, so that their loads do not wait for each other. REQUIRES: num_rows is a multiple of 4 for
-// each warp
+// several at once, so that their loads do not wait for each other. REQUIRES: num_rows is a multiple of these
+// for each warp
 template <class Layout>
 __device__ void load_queries(const TileRows& rows, int num_rows, std::uint16_t* numbers, float* factors) {
-  constexpr int kAtOnce = 4, kNumbers = Layout::kHeadDim / 32;
+  constexpr int kAtOnce = Layout::kIsPrefill ? 8 : 4, kNumbers = Layout::kHeadDim / 32;
   const int lane = static_cast<int>(threadIdx.x % kWarp), num_warps = static_cast<int>(blockDim.x / kWarp);
   const int head_dim = rows.arguments.places.head_dim;
   for (int first = static_cast<int>(threadIdx.x / kWarp); first < num_rows; first += kAtOnce * num_warps) {
@@ -301,7 +301,7 @@ __device__ void load_queries(const TileRows& rows, int num_rows, std::uint16_t* 
 #pragma unroll
       for (int i = 0; i < kNumbers; ++i) {
         const bool is_there = rows.is_there(row) && lane + i * 32 < head_dim;
-        values[r][i] = is_there ? rows.query(row)[lane + i * 32] * rows.arguments.score_scale : 0.0f;
+        values[r][i] = is_there ? rows.query(row)[lane + i * 32] : 0.0f;
       }
     }
 #pragma unroll
@@ -309,7 +309,10 @@ __device__ void load_queries(const TileRows& rows, int num_rows, std::uint16_t* 
       const int row = first + r * num_warps;
       float most = 0.0f;
 #pragma unroll
-      for (int i = 0; i < kNumbers; ++i) most = fmaxf(most, fabsf(values[r][i]));
+      for (int i = 0; i < kNumbers; ++i) {
+        values[r][i] *= rows.arguments.score_scale;
+        most = fmaxf(most, fabsf(values[r][i]));
+      }
       const PowerOfTwo scale = half_scale(warp_max(most));
       if (lane == 0) factors[row] = scale.inverse;
 #pragma unroll
