@@ -212,6 +212,24 @@ __global__ void warp_operations(float* out, unsigned* votes) {
   votes[threadIdx.x] = __ballot_sync(kAllLanes, threadIdx.x % 3 == 0);
 }
 
+// A kernel that may begin before its inputs are there has to say where it needs them, in every thread.
+__global__ void await_in_some(int* out, unsigned first_waiting) {
+  if (threadIdx.x >= first_waiting) await_inputs();
+  out[threadIdx.x] = 1;
+}
+
+TEST_F(Emulation, FindsThreadsThatDoNotAwaitTheirInputs) {
+  const DeviceMemory out = numbers(64);
+  const LaunchShape shape{.grid = dim3(1), .block = dim3(64), .awaits_inputs = true};
+  launch(await_in_some, shape, stream, out.as<int>(), 0u);
+  launch(await_in_some, {.grid = dim3(1), .block = dim3(64)}, stream, out.as<int>(), 64u);
+  stream.synchronize();
+  EXPECT_TRUE(take_violations().empty());
+  launch(await_in_some, shape, stream, out.as<int>(), 1u);
+  EXPECT_TRUE(holds(violation(), "never awaited its inputs"));
+  start_again();
+}
+
 TEST_F(Emulation, WarpsShuffleAndVote) {
   const DeviceMemory out = numbers(64), votes = numbers(64);
   launch(warp_operations, {.grid = dim3(1), .block = dim3(64)}, stream, out.as<float>(),

@@ -17,19 +17,21 @@ _OF_KV = [("f16, fp8", "f16|e4m3|e5m2"), ("bf16, int8", "bf16|int8"), ("f32", "f
 _LINES = [
     *((f"vector, quantised, {rows} rows".replace("1 rows", "1 row"), rf"vector_quantised<quantised, {rows}>") for rows in (1, 4, 8)),
     *((f"vector, unquantised, {rows} rows".replace("1 rows", "1 row"), rf"vector_numbers<\w+, {rows}>") for rows in (1, 4, 8)),
-    *((f"tiles of {rows} rows, quantised", rf"multiply_tiles<quantised, {rows}>") for rows in (16, 64)),
-    *((f"tiles of {rows} rows, f16 and bf16", rf"multiply_tiles<b?f16, {rows}>") for rows in (16, 64)),
+    *((f"tiles of {8 * eights} rows, {what}", rf"multiply_tiles<{types}, {eights}>")
+      for what, types in (("quantised", "quantised"), ("f16 and bf16", "b?f16")) for eights in (1, 2, 4, 8)),
     ("expand", r"expand_rows<\w+>"),
     ("finish", r"finish_products"),
     ("prepare rows", r"prepare_rows_kernel"),
     ("embedding", r"gather_kernel"),
     ("add normalised", r"add_normalised_kernel"),
-    *((f"attention, {what}, head <= {head}: {types}", rf"attention_kernel<({pattern}), {head}, {kind}>")
+    *((f"attention, {what}, {parts}, head <= {head}: {types}",
+       rf"attention_kernel<Shape<({pattern}), {head}, \(AttentionKind\){kind}, \(HalfParts\){number}> ?>")
       for head in (64, 128, 256)
-      for what, kind in (("split", "false, true"), ("prefill", "true, false"), ("prefill that may cap scores", "true, true"))
+      for kind, what in enumerate(("split", "prefill", "prefill that may cap scores"))
+      for number, parts in ((1, "one part"), (2, "two parts"))
       for types, pattern in _OF_KV),
     ("merge of partitions", r"merge_partitions"),
-    ("write keys and values", r"write_kv_kernel<\w+>"),
+    ("write keys and values", r"write_kv_(rows|chunks)<\w+>"),
     ("copy of blocks", r"copy_kernel<[\w ]+>"),
     ("summary of logits", r"(piece|row)_kernel"),
     ("sampling: adjusted logits", r"(adjust|correct|maxima|validity)_kernel"),

@@ -16,6 +16,7 @@ constexpr float kLog2OfE = 1.4426950408889634f;
 // 16 read the context up to four times, from the second-level cache, and keep the whole device busy where one
 // prefill tile would not.
 constexpr std::int32_t kMostSplitRows = 64;
+constexpr std::int64_t kFullRounds = 3;        // enough for the last one to be a small part
 constexpr std::int32_t kLeastPartition = 128;  // positions; less is not worth a merge
 
 struct BlockShape {
@@ -44,7 +45,7 @@ class Attention final : public PagedAttention {
     values_ = DeviceMemory{};
     weights_ = DeviceMemory{};
     const std::int64_t fixed = num_pieces(shape.max_context_len, kFixedPartition);
-    capacity_ = std::max(2 * wanted_blocks(), shape.num_kv_heads * fixed);
+    capacity_ = std::max((kFullRounds + 1) * blocks_at_once(), shape.num_kv_heads * fixed);
     head_dim_ = shape.head_dim;
     num_kv_heads_ = shape.num_kv_heads;
     max_context_len_ = shape.max_context_len;
@@ -96,8 +97,8 @@ class Attention final : public PagedAttention {
   }
 
  private:
-  // Two blocks for each multiprocessor, twice: so that the last round is a small part.
-  std::int64_t wanted_blocks() const { return 4 * std::int64_t{options_.num_multiprocessors}; }
+  // That run at once, by what most kernels take of a multiprocessor.
+  std::int64_t blocks_at_once() const { return 3 * std::int64_t{options_.num_multiprocessors}; }
 
   Result<void> take(DeviceMemory& memory, std::int64_t bytes) {
     Result<DeviceMemory> taken = DeviceMemory::allocate(bytes, "the working memory of attention");
@@ -129,10 +130,13 @@ class Attention final : public PagedAttention {
     return std::min(of_context, of_window);
   }
 
-  // Of a context, where `blocks` are there without being cut.
+  // Of a context, where `blocks` are there without being cut: as many as run at once, all in one round; or if
+  // they are more without, so many that the last round, which is not full, is a small part.
   std::int64_t wanted_partitions(std::int64_t blocks, std::int32_t context) const {
-    const std::int64_t most = std::max(context / kLeastPartition, 1);
-    return std::clamp<std::int64_t>(wanted_blocks() / blocks, 1, most);
+    const std::int64_t most = std::max(context / kLeastPartition, 1), at_once = blocks_at_once();
+    const std::int64_t wanted =
+        blocks <= at_once ? at_once / blocks : num_pieces(kFullRounds * at_once, blocks);
+    return std::clamp<std::int64_t>(wanted, 1, most);
   }
 
   // Positions of a partition, 0: the whole context in one piece.

@@ -15,8 +15,8 @@ namespace {
 // expanding costs about 4.6 bytes of traffic for each weight, most of it in the second-level cache, which is
 // the time of 128 rows on the tensor cores' slower, warp-wide instructions.
 constexpr std::int32_t kLibraryRows = 16, kLibraryRowsQuantised = 128;
-constexpr std::int32_t kMostVectorRows = 1;  // two are quicker on tensor cores
-constexpr std::int32_t kMostRows = 2048;     // of input that is prepared at once
+constexpr std::int32_t kMostVectorRows = 1, kMostVectorRowsQuantised = 4;  // more are quicker on tensor cores
+constexpr std::int32_t kMostRows = 2048;  // of input that is prepared at once
 constexpr std::int32_t kSplitRows = 128;  // at once, where a fixed number of splits meets any number of rows
 constexpr std::int64_t kSlabNumbers = 16
                                       << 20;  // weights expanded at once: 32 MiB, which stay in a cache of 50
@@ -448,7 +448,8 @@ ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t output
     return {has_library && rows > kVectorRows ? ProductPath::kLibrary : ProductPath::kVector};
   }
   if (options.deterministic) return tiles_plan(type, rows, outputs, columns, options);
-  if (rows <= kMostVectorRows) return {ProductPath::kVector};
+  if (rows <= (is_quantised(type) ? kMostVectorRowsQuantised : kMostVectorRows))
+    return {ProductPath::kVector};
   const std::int32_t library_rows = is_quantised(type) ? kLibraryRowsQuantised : kLibraryRows;
   if (has_library && rows >= library_rows) return {ProductPath::kLibrary};
   return tiles_plan(type, rows, outputs, columns, options);

@@ -136,8 +136,8 @@ __global__ void __launch_bounds__(kVectorWarps* kWarp)
   await_inputs();
   const std::int64_t groups = rows.stride / kGroupColumns;
   float sums[kVectorOutputs][kRows] = {};
-  // With one row there are registers for several groups, whose loads are then under way together.
-#pragma unroll(kRows == 1 ? 4 : 1)
+  // With few rows there are registers for several groups, whose loads are then under way together.
+#pragma unroll(kRows == 1 ? 4 : kRows <= 4 ? 2 : 1)
   for (std::int64_t group = threadIdx.x % kWarp; group < groups; group += kWarp) {
     RawGroup<kType> raw[kVectorOutputs];
 #pragma unroll
@@ -237,7 +237,7 @@ VectorKernel vector_kernel() {
 
 template <TensorType kType>
 VectorKernel vector_kernel_for(int num_rows) {
-  if (num_rows == 1) return vector_kernel<kType, 1>();
+  if (num_rows <= 2) return num_rows == 1 ? vector_kernel<kType, 1>() : vector_kernel<kType, 2>();
   return num_rows <= 4 ? vector_kernel<kType, 4>() : vector_kernel<kType, kVectorRows>();
 }
 

@@ -29,7 +29,7 @@ std::vector<TensorType> types(const Sizes& sizes) {
 
 std::vector<std::int32_t> row_counts(const Sizes& sizes) {
   if (sizes.is_emulated) return {1, 8, 16, 130};  // each way: vector, tiles, library
-  if (sizes.is_quick) return {1, 2, 8, 16, 64, 2048};
+  if (sizes.is_quick) return {1, 2, 4, 8, 16, 64, 2048};
   return {1, 2, 4, 8, 16, 32, 64, 128, 256, 2048};
 }
 
