@@ -16,7 +16,8 @@ constexpr float kLog2OfE = 1.4426950408889634f;
 // 16 read the context up to four times, from the second-level cache, and keep the whole device busy where one
 // prefill tile would not.
 constexpr std::int32_t kMostSplitRows = 64;
-constexpr std::int64_t kFullRounds = 3;        // enough for the last one to be a small part
+constexpr std::int64_t kFullRounds = 3;  // enough for the last one to be a small part
+constexpr std::int32_t kLeastPartitionOfRounds = 512;
 constexpr std::int32_t kLeastPartition = 128;  // positions; less is not worth a merge
 
 struct BlockShape {
@@ -131,12 +132,14 @@ class Attention final : public PagedAttention {
   }
 
   // Of a context, where `blocks` are there without being cut: as many as run at once, all in one round; or if
-  // they are more without, so many that the last round, which is not full, is a small part.
+  // they are more without, so many that the last round, which is not full, is a small part, unless pieces
+  // become short.
   std::int64_t wanted_partitions(std::int64_t blocks, std::int32_t context) const {
-    const std::int64_t most = std::max(context / kLeastPartition, 1), at_once = blocks_at_once();
-    const std::int64_t wanted =
-        blocks <= at_once ? at_once / blocks : num_pieces(kFullRounds * at_once, blocks);
-    return std::clamp<std::int64_t>(wanted, 1, most);
+    const std::int64_t at_once = blocks_at_once();
+    const bool is_one_round = blocks <= at_once;
+    const std::int64_t most = context / (is_one_round ? kLeastPartition : kLeastPartitionOfRounds);
+    const std::int64_t wanted = is_one_round ? at_once / blocks : num_pieces(kFullRounds * at_once, blocks);
+    return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(most, 1));
   }
 
   // Positions of a partition, 0: the whole context in one piece.
