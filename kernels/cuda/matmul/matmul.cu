@@ -15,7 +15,6 @@ namespace {
 // expanding costs about 4.6 bytes of traffic for each weight, most of it in the second-level cache, which is
 // the time of 128 rows on the tensor cores' slower, warp-wide instructions.
 constexpr std::int32_t kLibraryRows = 16, kLibraryRowsQuantised = 128;
-constexpr std::int32_t kMostVectorRows = 1, kMostVectorRowsQuantised = 4;  // more are quicker on tensor cores
 constexpr std::int32_t kMostRows = 2048;  // of input that is prepared at once
 constexpr std::int32_t kSplitRows = 128;  // at once, where a fixed number of splits meets any number of rows
 constexpr std::int64_t kSlabNumbers = 16

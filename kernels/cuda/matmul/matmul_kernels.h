@@ -66,8 +66,9 @@ struct ProductTargets {
 };
 
 // Shared by both kernels.
-inline constexpr int kVectorRows = 8;     // most rows of one launch
-inline constexpr int kVectorWarps = 4;    // of a block
+inline constexpr int kVectorRows = 8;                                    // most rows of one launch
+inline constexpr int kMostVectorRows = 1, kMostVectorRowsQuantised = 4;  // more are quicker on tensor cores
+inline constexpr int kVectorWarps = 4;                                   // of a block
 inline constexpr int kVectorOutputs = 2;  // of a warp: they share what is read of the activations
 inline constexpr int kTileThreads = 128, kTileColumns = 128;
 inline constexpr int kMostTileRows = 64, kLeastTileOutputs = 64, kMostTileOutputs = 128;

@@ -1,7 +1,7 @@
-// Products of few rows: a warp reads two rows of weights once, its lanes side by side, and meets every input
-// row with them. Memory sets the pace: 4.5 bits of a Q4_0 weight cost about one instruction with 16-bit
-// activations (a share of unpacking, and a quarter of each of two __dp4a), where conversion to float and a
-// multiply-add would cost four.
+// Products of few rows (one, quantised weights up to four, float32 ones up to eight): a warp reads two rows
+// of weights once, its lanes side by side, and meets every input row with them. Memory sets the pace: 4.5
+// bits of a Q4_0 weight cost about one instruction with 16-bit activations (a share of unpacking, and a
+// quarter of each of two __dp4a), where conversion to float and a multiply-add would cost four.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
@@ -137,7 +137,7 @@ __global__ void __launch_bounds__(kVectorWarps* kWarp)
   const std::int64_t groups = rows.stride / kGroupColumns;
   float sums[kVectorOutputs][kRows] = {};
   // With few rows there are registers for several groups, whose loads are then under way together.
-#pragma unroll(kRows == 1 ? 4 : kRows <= 4 ? 2 : 1)
+#pragma unroll(kRows == 1 ? 4 : 2)
   for (std::int64_t group = threadIdx.x % kWarp; group < groups; group += kWarp) {
     RawGroup<kType> raw[kVectorOutputs];
 #pragma unroll
@@ -235,10 +235,17 @@ VectorKernel vector_kernel() {
   }
 }
 
+// For as many rows as plan_product() gives this way.
 template <TensorType kType>
 VectorKernel vector_kernel_for(int num_rows) {
-  if (num_rows <= 2) return num_rows == 1 ? vector_kernel<kType, 1>() : vector_kernel<kType, 2>();
-  return num_rows <= 4 ? vector_kernel<kType, 4>() : vector_kernel<kType, kVectorRows>();
+  if (num_rows == 1) return vector_kernel<kType, 1>();
+  if constexpr (is_quantised(kType)) {
+    return num_rows == 2 ? vector_kernel<kType, 2>() : vector_kernel<kType, kMostVectorRowsQuantised>();
+  } else if constexpr (kType == TensorType::kF32) {
+    return num_rows <= 4 ? vector_kernel<kType, 4>() : vector_kernel<kType, kVectorRows>();
+  } else {
+    return nullptr;
+  }
 }
 
 VectorKernel vector_kernel_for(TensorType type, int num_rows) {
