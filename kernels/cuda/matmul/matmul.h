@@ -3,10 +3,10 @@
 // result (bias, residual, activation, gate), so that a caller never sees which kernel runs.
 //
 // Three ways, chosen by `plan_product` from the number of rows, the type and the shape alone:
-//   vector   One row; of quantised weights up to four, which meet activations of 16 bits (Activation::kInt16
-//   in
-//            backend.h) with exact integer sums: two 8-bit dot products for each four weights cost less than
-//            one conversion to float. Other weights are expanded to float and meet floats.
+//   vector   One row; of quantised weights up to four, which meet activations of 16 bits
+//            (Activation::kInt16 in backend.h) with exact integer sums: two 8-bit dot products for each four
+//            weights cost less than one conversion to float. Other weights are expanded to float and meet
+//            floats.
 //   tiles    More rows, and always with `deterministic`: tensor cores; weights as float16 (bfloat16 weights
 //            as they are), activations as one 16-bit number, or as two whose sum has 22 (bfloat16: 16) bits
 //            (`HalfParts`).
