@@ -59,7 +59,10 @@ class Attention final : public PagedAttention {
 
   std::vector<std::int32_t> decode_contexts(std::int32_t num_sequences) const override {
     if (decode_partition(num_sequences, max_context_len_) == 0) return {max_context_len_};
-    if (!options_.deterministic) return {2 * kLeastPartition - 1, max_context_len_};
+    if (!options_.deterministic) {
+      const std::int64_t blocks = std::int64_t{num_sequences} * num_kv_heads_;
+      return {2 * least_partition(blocks) - 1, max_context_len_};
+    }
     std::vector<std::int32_t> contexts;
     for (std::int64_t context = kFixedPartition; context < max_context_len_; context *= 4)
       contexts.push_back(static_cast<std::int32_t>(context));
@@ -135,11 +138,14 @@ class Attention final : public PagedAttention {
   // they are more without, so many that the last round, which is not full, is a small part, unless pieces
   // become short.
   std::int64_t wanted_partitions(std::int64_t blocks, std::int32_t context) const {
-    const std::int64_t at_once = blocks_at_once();
-    const bool is_one_round = blocks <= at_once;
-    const std::int64_t most = context / (is_one_round ? kLeastPartition : kLeastPartitionOfRounds);
-    const std::int64_t wanted = is_one_round ? at_once / blocks : num_pieces(kFullRounds * at_once, blocks);
-    return std::clamp<std::int64_t>(wanted, 1, std::max<std::int64_t>(most, 1));
+    const std::int64_t at_once = blocks_at_once(), most = std::max(context / least_partition(blocks), 1);
+    const std::int64_t wanted =
+        blocks <= at_once ? at_once / blocks : num_pieces(kFullRounds * at_once, blocks);
+    return std::clamp<std::int64_t>(wanted, 1, most);
+  }
+  // A context twice as long is cut, if any is: decode_contexts() relies on it.
+  std::int32_t least_partition(std::int64_t blocks) const {
+    return blocks <= blocks_at_once() ? kLeastPartition : kLeastPartitionOfRounds;
   }
 
   // Positions of a partition, 0: the whole context in one piece.
