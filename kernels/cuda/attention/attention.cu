@@ -17,8 +17,8 @@ constexpr float kLog2OfE = 1.4426950408889634f;
 // prefill tile would not.
 constexpr std::int32_t kMostSplitRows = 64;
 constexpr std::int64_t kFullRounds = 3;  // enough for the last one to be a small part
-constexpr std::int32_t kLeastPartitionOfRounds = 512;
-constexpr std::int32_t kLeastPartition = 128;  // positions; less is not worth a merge
+// Positions; less is not worth a merge, in one round of blocks and in several.
+constexpr std::int32_t kLeastPartition = 128, kLeastPartitionOfRounds = 512;
 
 struct BlockShape {
   int num_warps, num_stages;

@@ -427,7 +427,7 @@ class Products final : public MatrixProducts {
                                                   : std::int64_t{shape.feed_forward_length};
     OCTAVO_TRY_VOID(take(scratch_.products, 2 * most_rows_ * most * 4));
     if (library_ == nullptr || !shape.has_quantised_weights) return {};
-    return take(scratch_.expanded, kSlabNumbers * 2);
+    return take(scratch_.expanded, std::max(kSlabNumbers, kSlabStep * most_columns_) * 2);
   }
 
   Stream& stream_;
