@@ -88,6 +88,15 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"OneThread", {.threads = 1, .num_kv_blocks = 4000}, false, false}),
     [](const testing::TestParamInfo<Variant>& info) { return info.param.name; });
 
+// How many rows of prompts a step takes then follows from how long steps took, and is never the same twice.
+TEST(Equality, ATargetThatNoStepKeepsGivesTheSameBits) {
+  OCTAVO_NEEDS_DEFAULT_MODEL();
+  const auto engine = Engine::create(
+      {.model = model::default_model_path().string(), .num_kv_blocks = 4000, .target_step_ms = 1});
+  ASSERT_TRUE(engine) << engine.error().message;
+  EXPECT_EQ(first_difference(run_together(**engine, requests()), expected()), "");
+}
+
 // Cancels come in the middle of other requests' work; those give what they give alone.
 TEST(Equality, CancelsChangeNobodyElse) {
   OCTAVO_NEEDS_DEFAULT_MODEL();

@@ -59,7 +59,7 @@ std::unique_ptr<Engine> open_tiny(EngineOptions options, const std::string& inst
                                   const std::string& model = tiny_model()) {
   const test::EnvironmentVariable forced("OCTAVO_CPU_ISA", instruction_set);
   options.model = model;
-  auto engine = Engine::create(options);
+  auto engine = Engine::create(untimed(std::move(options)));
   if (!engine) throw std::runtime_error(engine.error().message);
   return *std::move(engine);
 }

@@ -29,7 +29,7 @@ std::unique_ptr<Engine> open(const std::string& name, EngineOptions options) {
   options.model = file.string();
   options.threads = 1;
   options.max_num_batched_tokens = kChunk;
-  auto engine = Engine::create(options);
+  auto engine = Engine::create(untimed(std::move(options)));
   if (!engine) throw std::runtime_error(engine.error().message);
   return *std::move(engine);
 }

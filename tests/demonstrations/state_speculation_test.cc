@@ -57,7 +57,7 @@ std::unique_ptr<Engine> open(const std::string& name, EngineOptions options) {
   const auto file = folder / (name + ".gguf");
   if (!std::filesystem::exists(file)) make_predictable_model(test::tiny_model(name)).write(file);
   options.model = file.string();
-  auto engine = Engine::create(options);
+  auto engine = Engine::create(untimed(std::move(options)));
   if (!engine) throw std::runtime_error(engine.error().message);
   return *std::move(engine);
 }
