@@ -16,11 +16,13 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 SECONDS_PER_PROGRAM = 1200
+MOST_OF_A_FAILURE = 3000  # characters of what a failed test said
 PROGRAMS_AT_ONCE = 2
 LONGEST_FIRST = ["ui", "demonstrations", "cuda", "nvcc", "kernels"]  # then the others; the second uses both cores
 SCRIPTS = {"mutation": ["tests/mutation/run.py", "--check"], "bench": ["tests/bench/self_test.py"],
            "nvcc": ["tests/nvcc/nvcc_test.py"]}  # take --gtest_output like the others
-NOT_HERE = {"long"}  # tests/long/run
+NOT_HERE = {"long", "emulation"}  # tests/long/run
+ARGUMENTS = {"ui": ["--gtest_filter=-Every/*Sweep.Of*"]}  # the other screens: tests/long/run window
 
 
 def start_display():
@@ -36,15 +38,16 @@ def start_display():
 
 
 def count(report):
-    """(passed, failed, skipped, names of failed tests, why tests were skipped) of a GoogleTest XML report."""
+    """(passed, failed, skipped, failed tests with what they said, why tests were skipped) of a GoogleTest XML report."""
     passed = failed = skipped = 0
     failures, reasons = [], set()
     for case in ElementTree.parse(report).getroot().iter("testcase"):
         if case.get("status") == "notrun":
             continue
-        if case.find("failure") is not None:
+        said = [failure.text or failure.get("message", "") for failure in case.iter("failure")]
+        if said:
             failed += 1
-            failures.append(f"{case.get('classname')}.{case.get('name')}")
+            failures.append("\n".join([f"{case.get('classname')}.{case.get('name')}", *said])[:MOST_OF_A_FAILURE])
         elif case.find("skipped") is not None:
             skipped += 1
             reasons.add(case.find("skipped").get("message", "").strip().split("\n")[-1])
@@ -64,18 +67,20 @@ def run(program, folder, environment, scratch):
                                     stdin=subprocess.DEVNULL, env=environment, timeout=SECONDS_PER_PROGRAM).returncode
         except subprocess.TimeoutExpired:
             status = f"timed out after {SECONDS_PER_PROGRAM} s"
+    last_words = ""  # of a program that does not say itself what failed
     try:
         passed, failed, skipped, failures, reasons = count(report)
     except (OSError, ElementTree.ParseError):
         passed, failed, skipped, reasons = 0, 1, 0, []
         failures = [f"{folder}: the program ended without a report ({status})"]
+        last_words = log.read_text(errors="replace")[-8000:]
     if status != 0 and failed == 0:
         failed, failures = 1, [f"{folder}: exit status {status} although no test failed"]
+        last_words = log.read_text(errors="replace")[-8000:]
     seconds = time.monotonic() - started
     lines = [f"{folder}: {passed} passed, {failed} failed, {skipped} skipped in {seconds:.1f} s"]
     lines += [f"skipped: {reason}" for reason in reasons]
-    if failed:
-        lines += [log.read_text(errors="replace")[-8000:], *(f"failed: {name}" for name in failures)]
+    lines += [last_words] * bool(last_words) + [f"failed: {failure}" for failure in failures]
     return passed, failed, skipped, "\n".join(lines)
 
 
@@ -96,6 +101,7 @@ def main():
     wanted = set(sys.argv[2:])
     programs = {path.name[len("octavo_"):-len("_tests")]: [path]
                 for path in sorted((root / "build/release/tests").glob("octavo_*_tests")) if os.access(path, os.X_OK)}
+    programs = {name: [*program, *ARGUMENTS.get(name, [])] for name, program in programs.items()}
     programs |= {name: [sys.executable, root / script, *arguments] for name, (script, *arguments) in SCRIPTS.items()}
     unknown = wanted - programs.keys()
     if unknown:

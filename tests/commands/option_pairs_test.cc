@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/support/run_program.h"
+#include "tests/support/sweep.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_draft.h"
 
@@ -177,23 +178,25 @@ TEST_F(OptionPairs, EachWorksOrIsRefusedInOneSentence) {
     }
   }
   EXPECT_GT(all.size(), 60u);
+  std::vector<std::pair<Command, Option>> pairs;
   for (const Command& command : commands()) {
-    for (const auto& [name, option] : all) {
-      const std::string what = name_of(command, option);
-      const ProgramResult result = run(command, option);
-      const bool needs_another =  // a recording; messages
-          what == "octavo inspect --at-step" || what == "octavo generate --chat-template-kwargs";
-      if (!offered[command.words].contains(name) || needs_another) {
-        expect_refused(result, what);
-        EXPECT_NE(result.err.find(name), std::string::npos) << what << ": " << result.err;
-      } else if (command.words
-                     .empty()) {  // the window cannot open here, and says so after it has read its options
-        EXPECT_EQ(result.status, 1) << what << ": " << result.err;
-        EXPECT_EQ(result.num_error_lines(), 1u) << what << ": " << result.err;
-      } else {
-        EXPECT_EQ(result.status, 0) << what << ": " << result.err;
-        EXPECT_EQ(result.err.empty(), name != "--verbose") << what << ": " << result.err;
-      }
+    for (const auto& [name, option] : all) pairs.emplace_back(command, option);
+  }
+  for (const auto& [command, option] : test::some_of(pairs, 7)) {  // all: tests/long/run options
+    const std::string &name = option.name, what = name_of(command, option);
+    const ProgramResult result = run(command, option);
+    const bool needs_another =  // a recording; messages
+        what == "octavo inspect --at-step" || what == "octavo generate --chat-template-kwargs";
+    if (!offered[command.words].contains(name) || needs_another) {
+      expect_refused(result, what);
+      EXPECT_NE(result.err.find(name), std::string::npos) << what << ": " << result.err;
+    } else if (command.words
+                   .empty()) {  // the window cannot open here, and says so after it has read its options
+      EXPECT_EQ(result.status, 1) << what << ": " << result.err;
+      EXPECT_EQ(result.num_error_lines(), 1u) << what << ": " << result.err;
+    } else {
+      EXPECT_EQ(result.status, 0) << what << ": " << result.err;
+      EXPECT_EQ(result.err.empty(), name != "--verbose") << what << ": " << result.err;
     }
   }
 }

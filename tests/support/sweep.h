@@ -1,5 +1,5 @@
-// Sweeps that are too long for every run: OCTAVO_FULL_SWEEP=1 takes all cases, which tests/long/run emulation
-// and identity do.
+// Sweeps that are too long for every run: OCTAVO_FULL_SWEEP=1 takes all cases, which some of
+// tests/long/run do.
 #pragma once
 
 #include <cstddef>

@@ -30,7 +30,7 @@ constexpr const char* kMarkdown =
     "|\n\n```cpp\nint needed(int tokens) { return (tokens + 15) / 16; }  // rounded up, whatever is asked "
     "for\n```\n\n> A quotation.\n\n1. First, `slot = block * 16 + offset`.\n2. Then the next.\n";
 
-TEST_P(WindowSweep, OfTheChatAndItsPanels) {
+TEST_P(WindowSweep, WithAChatAndItsPanels) {
   open_compare();
   ask_in_chat("Write four lines about rain, and a table of what it costs.");
   apply(act::RenameChat{chat().id, kLongTitle});

@@ -28,7 +28,7 @@ target_include_directories(octavo_cuda_device_tests SYSTEM PRIVATE ${CMAKE_CUDA_
 target_link_libraries(octavo_cuda_device_tests PRIVATE octavo_runner GTest::gtest GTest::gtest_main)
 
 # Whole engines on a device: nothing of the emulation.
-add_executable(octavo_cuda_engine_tests EXCLUDE_FROM_ALL ${octavo_tests_folder}/cuda/mixed_requests_test.cc)
+add_executable(octavo_cuda_engine_tests EXCLUDE_FROM_ALL ${octavo_tests_folder}/long/emulation/mixed_requests_test.cc)
 target_include_directories(octavo_cuda_engine_tests BEFORE PRIVATE ${CMAKE_CURRENT_LIST_DIR}/on_device)
 target_link_libraries(octavo_cuda_engine_tests PRIVATE octavo_engine GTest::gtest GTest::gtest_main
   nlohmann_json::nlohmann_json)
