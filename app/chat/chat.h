@@ -174,6 +174,8 @@ class Chat {
 // The same without the places of erased messages: ids are given anew.
 Chat without_erased(const Chat& chat);
 
+inline constexpr std::size_t kLongestName = 200;  // code points: of chats, folders, presets, files
+
 // The first line of `text`, trimmed, at most `max_characters` code points with an ellipsis when more were
 // there.
 std::string first_line(std::string_view text, std::size_t max_characters);

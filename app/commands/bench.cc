@@ -28,7 +28,7 @@
 namespace octavo::app {
 namespace {
 
-constexpr RefusedOption kRefused[] = {
+constexpr RefusedOption kNotForSpeed[] = {
     {"--target-step-ms",
      "all prompts are computed before any output here, so that no step has both; leave it out"},
 };
@@ -345,7 +345,7 @@ void add_bench_command(CLI::App& program, int& status) {
                   "Use the pool beforehand, so that a sequence's blocks are scattered");
   speed->add_flag("--json", options->json, "Print one JSON object to standard output");
   add_engine_flags(*speed, options->engine);
-  refuse_options(*speed, kRefused);
+  refuse_options(*speed, kNotForSpeed);
   speed->callback([options, &status] {
     const InterruptGuard guard;
     const Result<void> result = run_speed(*options);

@@ -41,7 +41,7 @@ struct ChatOptions {
   bool resume = false;
 };
 
-constexpr RefusedOption kRefused[] = {
+constexpr RefusedOption kNotForChat[] = {
     {"--n", "chat shows one answer to each message; `octavo generate` gives several"},
     {"--beam-width",
      "chat shows an answer as it is written, and a beam search knows it at the end; `octavo generate` has "
@@ -475,7 +475,7 @@ void add_chat_command(CLI::App& program, int& status) {
   add_template_flag(*command, options->template_values);
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
-  refuse_options(*command, kRefused);
+  refuse_options(*command, kNotForChat);
   command->callback([options, &status] {
     const Result<void> valid = validate(options->sampling, std::numeric_limits<std::int32_t>::max());
     status = valid.has_value() ? run_chat(*options) : report_error(valid.error());

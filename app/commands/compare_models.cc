@@ -136,11 +136,11 @@ void print_worst(std::ostream& out, const Report& report) {
 
 // ---- as JSON
 
-Json to_json(const Estimate& estimate) {
+Json json_of(const Estimate& estimate) {
   return {{"value", estimate.value}, {"standard_error", estimate.standard_error}};
 }
 
-Json to_json(const EngineDescription& description) {
+Json json_of(const EngineDescription& description) {
   return {{"path", description.model.path},
           {"name", description.model.name},
           {"quantisation", description.model.quantisation},
@@ -148,28 +148,28 @@ Json to_json(const EngineDescription& description) {
           {"weight_bytes", description.weight_bytes}};
 }
 
-Json to_json(const TextSummary& summary) {
+Json json_of(const TextSummary& summary) {
   return {{"num_tokens", summary.num_tokens},
-          {"mean_kl", to_json(summary.mean_kl)},
+          {"mean_kl", json_of(summary.mean_kl)},
           {"median_kl", summary.median_kl},
           {"high_kl", summary.high_kl},
           {"worst_kl", summary.worst_kl},
-          {"same_top", to_json(summary.same_top)},
-          {"perplexity_a", to_json(summary.perplexity_a)},
-          {"perplexity_b", to_json(summary.perplexity_b)},
-          {"log_perplexity_ratio", to_json(summary.log_perplexity_ratio)},
-          {"mean_probability_change", to_json(summary.mean_probability_change)},
+          {"same_top", json_of(summary.same_top)},
+          {"perplexity_a", json_of(summary.perplexity_a)},
+          {"perplexity_b", json_of(summary.perplexity_b)},
+          {"log_perplexity_ratio", json_of(summary.log_perplexity_ratio)},
+          {"mean_probability_change", json_of(summary.mean_probability_change)},
           {"rms_probability_change", summary.rms_probability_change}};
 }
 
-Json to_json(const TokenView& view) {
+Json json_of(const TokenView& view) {
   Json best = Json::array();
   for (const TokenLogprob& token : view.best)
     best.push_back({{"token_id", token.token_id}, {"logprob", token.logprob}});
   return {{"logprob", view.logprob}, {"rank", view.rank}, {"top", std::move(best)}};
 }
 
-Json to_json(const Report& report) {
+Json json_of(const Report& report) {
   Json tokens = Json::array();
   for (std::size_t figure = 0; figure < report.text.figures.size(); ++figure) {
     const TokenFigures& token = report.text.figures[figure];
@@ -177,16 +177,16 @@ Json to_json(const Report& report) {
                       {"text", std::string(bytes_at(report, token_index(report, figure)))},
                       {"kl", token.kl_divergence},
                       {"same_top", token.has_same_top()},
-                      {"a", to_json(token.a)},
-                      {"b", to_json(token.b)}});
+                      {"a", json_of(token.a)},
+                      {"b", json_of(token.b)}});
   }
   Json worst = Json::array();
   for (const std::size_t figure : report.worst) worst.push_back(token_index(report, figure));
-  return {{"a", to_json(report.models.a().description())},
-          {"b", to_json(report.models.b().description())},
+  return {{"a", json_of(report.models.a().description())},
+          {"b", json_of(report.models.b().description())},
           {"context", report.models.context()},
           {"token_ids", report.text.token_ids},
-          {"summary", to_json(report.summary)},
+          {"summary", json_of(report.summary)},
           {"worst", std::move(worst)},
           {"tokens", std::move(tokens)}};
 }
@@ -227,7 +227,7 @@ Result<void> run_compare_models(const CompareModelsOptions& options) {
       .summary = comparison::summarise(compared->figures),
       .worst = comparison::worst_tokens(compared->figures, static_cast<std::size_t>(options.num_worst))};
   if (options.json) {
-    std::cout << dump_for_output(to_json(report)) << '\n';
+    std::cout << dump_for_output(json_of(report)) << '\n';
     return {};
   }
   print_summary(std::cout, report);

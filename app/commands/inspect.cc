@@ -226,7 +226,7 @@ Json layers_json(const std::vector<Layers>& kinds) {
 }
 
 // What holds of every layer is said once more beside the list.
-Json to_json(const KvReport& report) {
+Json json_of(const KvReport& report) {
   Json json = {{"layers", layers_json(report.shape.kinds)},
                {"bytes_per_element", report.precision},
                {"bytes_per_token", report.bytes_per_token},
@@ -252,7 +252,7 @@ Json to_json(const KvReport& report) {
   return json;
 }
 
-Json to_json(const ModelDescription& description) {
+Json json_of(const ModelDescription& description) {
   Json json = {{"path", description.path},
                {"name", description.name},
                {"architecture", description.architecture},
@@ -321,7 +321,7 @@ Result<std::string> inspect_shape(const InspectOptions& options) {
                        {"embedding_length", shape->embedding_length},
                        {"num_heads", shape->num_heads},
                        {"num_parameters", shape->num_parameters},
-                       {"kv", to_json(report)}};
+                       {"kv", json_of(report)}};
     return dump_for_output(json) + "\n";
   }
   std::ostringstream out;
@@ -341,8 +341,8 @@ Result<std::string> report_model(const InspectOptions& options, const ModelPrevi
                        {.weights = static_cast<std::uint64_t>(description.file_bytes),
                         .state = static_cast<std::uint64_t>(description.state_bytes)}));
   if (options.json) {
-    const Json json = {{"model", to_json(description)},
-                       {"kv", to_json(report)},
+    const Json json = {{"model", json_of(description)},
+                       {"kv", json_of(report)},
                        {"types", types_json(file)},
                        {"tensors", tensors_json(file)}};
     return dump_for_output(json) + "\n";
@@ -370,7 +370,7 @@ Result<void> inspect_file(const InspectOptions& options) {
   if (tried) return {};
   Error error = std::move(tried).error();
   if (error.code == ErrorCode::kInvalidArgument) error.code = ErrorCode::kDamagedFile;  // no option said it
-  error.message = escape_for_message(path.string(), 1000) + ": tokenizer.chat_template: " + error.message;
+  error.message = path_for_message(path) + ": tokenizer.chat_template: " + error.message;
   return error;
 }
 

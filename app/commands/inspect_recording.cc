@@ -181,7 +181,7 @@ std::string summary_text(const std::filesystem::path& path, const RecordingSumma
 
 // ---- the whole, as JSON
 
-Json to_json(const metrics::RecordingHeader& header) {
+Json json_of(const metrics::RecordingHeader& header) {
   return {{"model", header.model},
           {"unix_time_s", header.unix_time_s},
           {"block_size", header.pool.block_size},
@@ -207,14 +207,14 @@ Json timeline_json(const metrics::PoolTimeline& timeline) {
   return {{"stretch_us", timeline.stretch_us()}, {"used_blocks", used}, {"cached_blocks", cached}};
 }
 
-Json to_json(const RecordingSummary& summary) {
+Json json_of(const RecordingSummary& summary) {
   Json events = Json::object();
   for (std::size_t i = 0; i < summary.num_events_of.size(); ++i) {
     if (summary.num_events_of[i] == 0) continue;
     events[std::string(block_event_kind_name(static_cast<BlockEventKind>(i)))] = summary.num_events_of[i];
   }
   return {
-      {"recording", to_json(summary.header)},
+      {"recording", json_of(summary.header)},
       {"complete", summary.is_complete},
       {"consistent", !summary.inconsistency.has_value()},
       {"inconsistency", summary.inconsistency ? Json(*summary.inconsistency) : Json()},
@@ -372,7 +372,7 @@ std::string contradiction(const std::filesystem::path& path, const std::string& 
 Result<RecordingReport> report_recording(const std::filesystem::path& path, bool json) {
   OCTAVO_TRY(const RecordingSummary summary, metrics::summarise_recording(path));
   RecordingReport report;
-  report.text = json ? dump_for_output(to_json(summary)) + "\n" : summary_text(path, summary);
+  report.text = json ? dump_for_output(json_of(summary)) + "\n" : summary_text(path, summary);
   if (summary.inconsistency) report.problem = contradiction(path, *summary.inconsistency);
   return report;
 }

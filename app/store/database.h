@@ -27,6 +27,8 @@ struct sqlite3_stmt;
 
 namespace octavo::app {
 
+inline constexpr std::size_t kPageSize = 4096;  // bytes: SQLite's default, which our files have
+
 enum class DatabaseFault {
   kNone,
   kDiskFull,

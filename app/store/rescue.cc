@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/store/database.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -18,7 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kPageSize = 4096;  // SQLite's default, which our files have
 constexpr std::int64_t kFirst = std::numeric_limits<std::int64_t>::min();
 constexpr std::int64_t kLast = std::numeric_limits<std::int64_t>::max();
 // Reads that may fail in one table before the rest of it is given up.

@@ -19,8 +19,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uintmax_t kPageSize = 4096;
-
 // Whether the file can be told to be no store of ours before SQLite sees it. What lies in a log beside it
 // only SQLite can tell; a file of one page may be a database that was only begun.
 bool is_foreign(const StorePaths& paths) {

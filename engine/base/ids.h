@@ -21,6 +21,7 @@ using RequestId = Id<struct RequestTag, std::uint64_t>;
 using SequenceId = Id<struct SequenceTag, std::uint64_t>;
 // A physical block: its index in the device pool, 0 <= value < num_blocks.
 using BlockId = Id<struct BlockTag, std::int32_t>;
+constexpr std::size_t index_of(BlockId block) { return static_cast<std::size_t>(block.value); }
 // What a person keeps, numbered upwards; 0 means none. A chat keeps its number after every start.
 using ChatId = Id<struct ChatTag, std::uint64_t>;
 // A message, numbered within its chat: 1 is the first.

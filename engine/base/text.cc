@@ -150,6 +150,10 @@ std::string escape_for_message(std::string_view text, std::size_t max_bytes) {
   return escaped;
 }
 
+std::string path_for_message(const std::filesystem::path& path) {
+  return escape_for_message(path.string(), 1000);
+}
+
 std::string strip_terminal_controls(std::string_view text) {
   std::string clean;
   clean.reserve(text.size());

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -34,6 +35,7 @@ std::string sanitise_utf8(std::string_view text);
 // For names and values inside one-line messages: control characters, line breaks, bidirectional controls and
 // invalid bytes become \xNN or \u{NNNN}; more than `max_bytes` are cut with an ellipsis.
 std::string escape_for_message(std::string_view text, std::size_t max_bytes = 200);
+std::string path_for_message(const std::filesystem::path& path);  // of at most 1,000 bytes
 
 // For model text on a terminal: drops every control sequence that could move the cursor, change colours or
 // titles, or reorder text (C0 but \n and \t, DEL, C1, U+061C, U+200E, U+200F, U+202A..202E, U+2066..2069).

@@ -175,7 +175,6 @@ class PrefixCache {
     Eviction eviction;
   };
 
-  static std::size_t index_of(BlockId block) { return static_cast<std::size_t>(block.value); }
   Node& at(PrefixNodeId node) { return nodes_[static_cast<std::size_t>(node.value)]; }
   const Node& at(PrefixNodeId node) const { return nodes_[static_cast<std::size_t>(node.value)]; }
   PrefixNodeId& node_entry(BlockId block) { return node_of_block_[index_of(block)]; }

@@ -127,7 +127,6 @@ class StateManager {
     std::int64_t worth = 0;  // the least goes first
   };
 
-  static std::size_t index_of(BlockId state) { return static_cast<std::size_t>(state.value); }
   Kept& kept_of(BlockId state) { return kept_[index_of(state)]; }
   const Kept& kept_of(BlockId state) const { return kept_[index_of(state)]; }
   enum class Forgetting : std::uint8_t { kGivenUp, kEvicted };

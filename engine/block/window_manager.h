@@ -121,7 +121,6 @@ class WindowManager {
   // First of these goes first.
   using Key = std::tuple<RetentionClass, std::uint64_t, BlockId>;
 
-  static std::size_t index_of(BlockId block) { return static_cast<std::size_t>(block.value); }
   Part& part_of(BlockId block) { return parts_[index_of(block)]; }
   const Part& part_of(BlockId block) const { return parts_[index_of(block)]; }
   Key key_of(BlockId block) const {

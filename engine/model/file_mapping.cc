@@ -16,11 +16,9 @@
 namespace octavo::model {
 namespace {
 
-std::string shown(const std::filesystem::path& path) { return escape_for_message(path.string(), 1000); }
-
 Error system_error(const std::filesystem::path& path, std::string_view what, int number) {
   const ErrorCode code = number == ENOENT || number == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
-  return {code, shown(path) + ": " + std::string(what) + ": " + std::strerror(number)};
+  return {code, path_for_message(path) + ": " + std::string(what) + ": " + std::strerror(number)};
 }
 
 std::string_view kind_of_file(mode_t mode) {
@@ -44,7 +42,7 @@ Result<std::unique_ptr<FileMapping>> FileMapping::open(const std::filesystem::pa
       new FileMapping(path, descriptor, status));  // closes the descriptor from now on
   if (!known) return system_error(path, "cannot be inspected", status_errno);
   if (!S_ISREG(status.st_mode)) {
-    return Error{ErrorCode::kIo, shown(path) + " is " + std::string(kind_of_file(status.st_mode)) +
+    return Error{ErrorCode::kIo, path_for_message(path) + " is " + std::string(kind_of_file(status.st_mode)) +
                                      "; give the path of a .gguf file"};
   }
   OCTAVO_TRY_VOID(file->map());
@@ -72,7 +70,8 @@ Result<void> FileMapping::read(std::uint64_t offset, std::span<std::byte> out) c
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return system_error(path_, "cannot be read", errno);
     if (count == 0)
-      return Error{ErrorCode::kIo, shown(path_) + " shrank while it was being read; load it again"};
+      return Error{ErrorCode::kIo,
+                   path_for_message(path_) + " shrank while it was being read; load it again"};
     offset += static_cast<std::uint64_t>(count);
     out = out.subspan(static_cast<std::size_t>(count));
   }
@@ -87,7 +86,7 @@ Result<void> FileMapping::verify_unchanged() const {
   const bool same = now.st_size == status_.st_size && now.st_mtim.tv_sec == status_.st_mtim.tv_sec &&
                     now.st_mtim.tv_nsec == status_.st_mtim.tv_nsec;
   if (same && !is_damaged()) return {};
-  return Error{ErrorCode::kIo, shown(path_) + " changed while it was in use; load it again"};
+  return Error{ErrorCode::kIo, path_for_message(path_) + " changed while it was in use; load it again"};
 }
 
 }  // namespace octavo::model

@@ -19,8 +19,6 @@ constexpr std::string_view kSplitNumberKey = "split.no";
 constexpr std::string_view kSplitCountKey = "split.count";
 constexpr std::string_view kSplitTensorsKey = "split.tensors.count";
 
-std::string shown(const std::filesystem::path& path) { return escape_for_message(path.string(), 1000); }
-
 struct SplitName {
   std::string base;  // what stands before -00001-of-00003.gguf
   std::uint32_t number, count;
@@ -54,8 +52,8 @@ Result<std::vector<std::filesystem::path>> files_of_model(const std::filesystem:
   if (!name) return std::vector<std::filesystem::path>{path};
   if (name->count < 1 || name->count > kMaxShards || name->number < 1 || name->number > name->count) {
     return Error{ErrorCode::kDamagedFile,
-                 shown(path) + ": its name says it is file " + std::to_string(name->number) + " of " +
-                     std::to_string(name->count) + "; 1 of 1 to 1000 of 1000 are allowed"};
+                 path_for_message(path) + ": its name says it is file " + std::to_string(name->number) +
+                     " of " + std::to_string(name->count) + "; 1 of 1 to 1000 of 1000 are allowed"};
   }
   std::vector<std::filesystem::path> files;
   for (std::uint32_t i = 1; i <= name->count; ++i) {

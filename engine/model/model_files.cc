@@ -82,15 +82,13 @@ std::vector<fs::path> folders_of(const RepositoryName& repository) {
   return folders;
 }
 
-std::string shown(const fs::path& path) { return escape_for_message(path.string(), 1000); }
-
 Error several(std::string_view name, const std::vector<fs::path>& models) {
   std::string list;
   for (const fs::path& model : models)
     list += (list.empty() ? "" : ", ") + escape_for_message(model.filename().string());
   return {ErrorCode::kInvalidArgument,
           "model \"" + escape_for_message(name) + "\" has several files in " +
-              shown(models.front().parent_path()) + " (" + list + "); give the path of one",
+              path_for_message(models.front().parent_path()) + " (" + list + "); give the path of one",
           "model"};
 }
 
@@ -107,7 +105,7 @@ Result<fs::path> find_repository(const RepositoryName& repository, std::string_v
   }
   return Error{ErrorCode::kNotFound,
                "no file or model named \"" + escape_for_message(name) + "\" was found in " +
-                   shown(models_folder()) + " or " + shown(hugging_face_cache()) +
+                   path_for_message(models_folder()) + " or " + path_for_message(hugging_face_cache()) +
                    "; download it there or give the path of a .gguf file",
                "model"};
 }
@@ -134,7 +132,7 @@ Result<fs::path> find_model(std::string_view name) {
   if (name.empty()) {
     if (is_file(default_model_path())) return default_model_path();
     return Error{ErrorCode::kNotFound,
-                 "the default model is missing: " + shown(default_model_path()) +
+                 "the default model is missing: " + path_for_message(default_model_path()) +
                      "; run packaging/run once to download it, or choose a model with --model",
                  "model"};
   }
@@ -143,7 +141,7 @@ Result<fs::path> find_model(std::string_view name) {
   if (fs::exists(path, ignored)) return path;  // what it is, opening it will tell
   if (const auto repository = parse_repository(name)) return find_repository(*repository, name);
   return Error{ErrorCode::kNotFound,
-               shown(path) + ": no such file; give the path of a .gguf file or org/name", "model"};
+               path_for_message(path) + ": no such file; give the path of a .gguf file or org/name", "model"};
 }
 
 }  // namespace octavo::model

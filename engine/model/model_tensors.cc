@@ -770,8 +770,7 @@ class TensorFinder {
 
   Error error_about(std::string_view name, ErrorCode code, const std::string& sentence) const {
     return {code,
-            escape_for_message(file_.path().string(), 1000) + ": tensor \"" + escape_for_message(name) +
-                "\" " + sentence,
+            path_for_message(file_.path()) + ": tensor \"" + escape_for_message(name) + "\" " + sentence,
             std::string(name)};
   }
   Error damaged(std::string_view name, const std::string& sentence) const {

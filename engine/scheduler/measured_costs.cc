@@ -13,7 +13,7 @@ constexpr double kUntoldTokens = 256.0, kUntoldPart = 0.25;
 // rows for free.
 constexpr double kLeastBase = 0.05;
 constexpr double kLeastUs = 1e-3;
-constexpr double kWeightOfNewest = 0.5;
+constexpr double kWeightOfNewestStep = 0.5;
 // How far one step counts, beside what was expected of it. What holds a step up is seldom the model's doing;
 // what makes it fast is no chance.
 struct Bounds {
@@ -40,7 +40,7 @@ StepWork& StepWork::operator+=(const StepWork& more) {
 void StepCosts::learn(const StepWork& work, double us) {
   us = std::max(us, kLeastUs * static_cast<double>(work.num_rows));
   fit_line(work, is_known() ? kOfLine.bound(us, us_by_line(work)) : us);
-  pace_ += kWeightOfNewest * (kOfPace.bound(us / us_by_line(work), pace_) - pace_);
+  pace_ += kWeightOfNewestStep * (kOfPace.bound(us / us_by_line(work), pace_) - pace_);
 }
 
 void StepCosts::fit_line(const StepWork& work, double us) {

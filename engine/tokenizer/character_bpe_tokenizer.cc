@@ -16,7 +16,7 @@ namespace octavo::tokenizer {
 namespace {
 
 // Control tokens keep their names as they are.
-Result<TokenTexts> texts_of(const Vocabulary& vocabulary) {
+Result<TokenTexts> checked_texts_of(const Vocabulary& vocabulary) {
   TokenTexts texts;
   for (std::size_t id = 0; id < vocabulary.tokens.size(); ++id) {
     if (vocabulary.kinds[id] == TokenKind::kByte) {
@@ -47,7 +47,7 @@ Result<std::unique_ptr<Tokenizer>> CharacterBpeTokenizer::create(Vocabulary voca
   OCTAVO_TRY_VOID(validate(vocabulary));
   settle_kinds(vocabulary);
   settle_unknown(vocabulary);
-  OCTAVO_TRY(TokenTexts texts, texts_of(vocabulary));
+  OCTAVO_TRY(TokenTexts texts, checked_texts_of(vocabulary));
   OCTAVO_TRY(std::vector<TokenId> byte_tokens, find_byte_tokens(vocabulary));
   if (byte_tokens.empty() && !vocabulary.unknown_token_id) {
     return unsupported_vocabulary("tokenizer.ggml.tokens",

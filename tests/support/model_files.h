@@ -1,12 +1,11 @@
-// Model files for tests: the installed default model, and folders of their own for files that a test writes.
+// The installed default model, and folders for model files that a test writes.
 #pragma once
-
-#include <unistd.h>
 
 #include <filesystem>
 #include <string>
 
 #include "engine/model/model_files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace octavo::test {
 
@@ -16,25 +15,5 @@ inline std::string missing_default_model() {
   if (std::filesystem::exists(path)) return {};
   return "the default model is not at " + path.string() + ": packaging/setup fetches it";
 }
-
-// A folder that is gone with its object.
-class TemporaryFolder {
- public:
-  TemporaryFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "octavo-test-XXXXXX").string();
-    path_ = ::mkdtemp(name.data()) != nullptr ? name : ".";
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace octavo::test

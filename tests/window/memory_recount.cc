@@ -8,8 +8,6 @@
 namespace octavo::testing {
 namespace {
 
-std::size_t index_of(BlockId block) { return static_cast<std::size_t>(block.value); }
-
 bool is_swapped(const SequenceSnapshot& sequence) { return sequence.state == SequenceState::kSwapped; }
 
 template <class T>

@@ -43,7 +43,7 @@ class FewChats final : public ComparedChats {
   std::map<std::uint64_t, Chat> chats = {{1, Chat()}};
 };
 
-class TwoModelsTest : public testing::Test {
+class TwoModelsTest : public ::testing::Test {
  protected:
   TwoModelsTest() : two_models_(chats_, state_) {}
 
@@ -188,7 +188,7 @@ TEST(TwoModelsColours, SayMoreWhereBDepartsMore) {
 
 // ---- the worker, on tiny models
 
-class TwoModelsWorkerTest : public testing::Test {
+class TwoModelsWorkerTest : public ::testing::Test {
  protected:
   TwoModelsWorkerTest() {
     test::make_tiny_llama(7, {}).write(folder_ / "a.gguf");

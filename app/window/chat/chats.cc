@@ -8,11 +8,7 @@
 #include "engine/base/text.h"
 
 namespace octavo::app {
-namespace {
-
-constexpr std::size_t kLongestTitle = 200;
-
-}  // namespace
+namespace {}  // namespace
 
 const ChatRecord* Chats::find(ChatId id) const {
   const auto found = records_.find(id);
@@ -213,7 +209,7 @@ void Chats::apply(const ui::actions::DuplicateChat& a) {
 // An answer that is under way has in the copy what it has by now.
 void Chats::duplicate(const ChatRecord& record) {
   Chat copy = without_erased(record.chat);
-  copy.title = first_line(title_of(record), kLongestTitle) + " (copy)";
+  copy.title = first_line(title_of(record), kLongestName) + " (copy)";
   for (std::uint64_t id = 1; id <= copy.messages().size(); ++id) {
     Message& message = *copy.find(MessageId{id});
     if (message.role == Role::kAssistant && !message.finish_reason) message.interrupted = true;
@@ -263,7 +259,7 @@ void Chats::restore_messages(ChatId id, ErasedMessages erased) {
 
 void Chats::apply(const ui::actions::RenameChat& a) {
   if (ChatRecord* record = change(a.chat_id, Changed::kHead))
-    record->chat.title = first_line(sanitise_utf8(a.title), kLongestTitle);
+    record->chat.title = first_line(sanitise_utf8(a.title), kLongestName);
 }
 
 void Chats::apply(const ui::actions::PinChat& a) {

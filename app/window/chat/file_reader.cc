@@ -75,7 +75,7 @@ ReadFile read_text(const fs::path& path, std::string bytes) {
     return unusable(path.string(), "is empty and was not attached");
   return {.kind = FileKind::kText,
           .path = path.string(),
-          .name = first_line(sanitise_utf8(path.filename().string()), 200),
+          .name = first_line(sanitise_utf8(path.filename().string()), kLongestName),
           .text = with_plain_line_ends(bytes)};
 }
 
@@ -85,7 +85,7 @@ ReadFile read_chats(const fs::path& path, const std::string& bytes) {
     return {.kind = FileKind::kUnusable, .path = path.string(), .problem = imported.error().message};
   return {.kind = FileKind::kChats,
           .path = path.string(),
-          .name = first_line(sanitise_utf8(path.filename().string()), 200),
+          .name = first_line(sanitise_utf8(path.filename().string()), kLongestName),
           .chats = std::move(imported->chats),
           .left_out = left_out_sentence(imported->left_out)};
 }

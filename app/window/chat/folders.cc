@@ -7,8 +7,6 @@
 namespace octavo::app {
 namespace {
 
-constexpr std::size_t kLongestName = 200;
-
 std::string clean_name(const std::string& name) { return first_line(sanitise_utf8(name), kLongestName); }
 
 }  // namespace

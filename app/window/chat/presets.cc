@@ -7,8 +7,6 @@
 namespace octavo::app {
 namespace {
 
-constexpr std::size_t kLongestName = 200;
-
 // What a person chose: where it is only what this model's file advises, what was chosen before stays, for
 // other models.
 SamplingParams without_advice(SamplingParams chosen, const SamplingAdvice& advice,

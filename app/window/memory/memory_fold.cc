@@ -10,8 +10,6 @@ constexpr std::size_t kMostSequences = 4'096;
 // Sequences without a table whose chat may still be told.
 constexpr std::size_t kMostUnknown = 64;
 
-std::size_t index_of(BlockId block) { return static_cast<std::size_t>(block.value); }
-
 }  // namespace
 
 void MemoryFold::learn(SequenceId sequence, ChatId chat_id) {

@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::size_t kMostHistoryLines = 200;
 
-std::size_t index_of(BlockId id) { return static_cast<std::size_t>(id.value); }
-
 void add_owner(ui::ShownState& shown, std::uint16_t index, const SequenceSnapshot& sequence,
                const ui::ShownSequence& name) {
   if (shown.owners.empty()) {

@@ -8,8 +8,6 @@
 namespace octavo::app {
 namespace {
 
-std::size_t index_of(BlockId id) { return static_cast<std::size_t>(id.value); }
-
 // Sequences that name the block, and those of them whose window has not passed it.
 void count_readers(BlockId block, const KvSnapshot& snapshot, ui::WindowCard& card) {
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
