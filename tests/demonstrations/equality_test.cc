@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kLongestOutput = 40;
 
-int num_requests() { return test::is_full_sweep() ? 200 : 30; }
+int num_requests() { return test::is_full_sweep() ? 200 : 16; }
 
 const std::vector<GenerationRequest>& requests() {
   static const auto requests = mixed_requests(1, num_requests(), kLongestOutput);
@@ -126,7 +126,7 @@ TEST(Equality, CancelsChangeNobodyElse) {
     rest.push_back(outputs[i]);
     rest_expected.push_back(expected()[i]);
   }
-  EXPECT_GT(cancelled.size(), 10u);
+  EXPECT_GT(static_cast<int>(cancelled.size()), num_requests() / 4);
   EXPECT_EQ(first_difference(rest, rest_expected), "");
 }
 
