@@ -113,7 +113,7 @@ TEST(Equality, CancelsChangeNobodyElse) {
   while (!collector.done()) {
     for (const EngineEvent& event : engine->poll(std::chrono::seconds(1))) {
       collector.add(event);
-      if (++num_events % 40 != 0) continue;
+      if (++num_events % 10 != 0) continue;
       const RequestId victim = ids[static_cast<std::size_t>(random.between(0, num_requests() - 1))];
       engine->cancel(victim);
       cancelled.insert(victim);
