@@ -22,7 +22,6 @@ LONGEST_FIRST = ["ui", "demonstrations", "cuda", "nvcc", "kernels"]  # then the 
 SCRIPTS = {"mutation": ["tests/mutation/run.py", "--check"], "bench": ["tests/bench/self_test.py"],
            "nvcc": ["tests/nvcc/nvcc_test.py"]}  # take --gtest_output like the others
 NOT_HERE = {"long", "emulation"}  # tests/long/run
-ARGUMENTS = {"ui": ["--gtest_filter=-Every/*Sweep.Of*"]}  # the other screens: tests/long/run window
 
 
 def start_display():
@@ -67,20 +66,18 @@ def run(program, folder, environment, scratch):
                                     stdin=subprocess.DEVNULL, env=environment, timeout=SECONDS_PER_PROGRAM).returncode
         except subprocess.TimeoutExpired:
             status = f"timed out after {SECONDS_PER_PROGRAM} s"
-    last_words = ""  # of a program that does not say itself what failed
+    last_words = log.read_text(errors="replace")[-8000:]  # of a program that does not report what failed
     try:
         passed, failed, skipped, failures, reasons = count(report)
     except (OSError, ElementTree.ParseError):
         passed, failed, skipped, reasons = 0, 1, 0, []
-        failures = [f"{folder}: the program ended without a report ({status})"]
-        last_words = log.read_text(errors="replace")[-8000:]
+        failures = [f"{folder}: the program ended without a report ({status})\n{last_words}"]
     if status != 0 and failed == 0:
-        failed, failures = 1, [f"{folder}: exit status {status} although no test failed"]
-        last_words = log.read_text(errors="replace")[-8000:]
+        failed, failures = 1, [f"{folder}: exit status {status} although no test failed\n{last_words}"]
     seconds = time.monotonic() - started
     lines = [f"{folder}: {passed} passed, {failed} failed, {skipped} skipped in {seconds:.1f} s"]
     lines += [f"skipped: {reason}" for reason in reasons]
-    lines += [last_words] * bool(last_words) + [f"failed: {failure}" for failure in failures]
+    lines += [f"failed: {failure}" for failure in failures]
     return passed, failed, skipped, "\n".join(lines)
 
 
@@ -101,7 +98,6 @@ def main():
     wanted = set(sys.argv[2:])
     programs = {path.name[len("octavo_"):-len("_tests")]: [path]
                 for path in sorted((root / "build/release/tests").glob("octavo_*_tests")) if os.access(path, os.X_OK)}
-    programs = {name: [*program, *ARGUMENTS.get(name, [])] for name, program in programs.items()}
     programs |= {name: [sys.executable, root / script, *arguments] for name, (script, *arguments) in SCRIPTS.items()}
     unknown = wanted - programs.keys()
     if unknown:

@@ -260,7 +260,7 @@ std::vector<std::vector<SequenceId>> owners_of_blocks(const KvState& state) {
   std::vector<std::vector<SequenceId>> owners(static_cast<std::size_t>(state.shape().num_blocks));
   for (const SequenceId sequence : state.sequences()) {
     for (const BlockId block : state.table_of(sequence)) {
-      owners[static_cast<std::size_t>(block.value)].push_back(sequence);
+      owners[index_of(block)].push_back(sequence);
     }
   }
   return owners;

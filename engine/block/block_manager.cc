@@ -365,7 +365,7 @@ void BlockManager::move_window_out(const BlockTable& table) {
   if (!windows_.is_used()) return;
   for (std::int32_t i = table.num_left_behind_; i < table.num_blocks(); ++i) {
     const BlockId block = table.blocks_[static_cast<std::size_t>(i)];
-    const BlockId host_block = moved_to_[static_cast<std::size_t>(block.value)];
+    const BlockId host_block = moved_to_[index_of(block)];
     if (windows_.host_place_of(host_block) != kNoBlock) continue;
     window_moves_.push_back({.kind = PoolMoveKind::kSwapOut,
                              .source = windows_.place_of(block),
@@ -776,7 +776,7 @@ bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<Blo
     BlockTable& table = *tables[i].table;
     std::vector<BlockId> host_blocks;
     for (const BlockId block : table.blocks_) {
-      host_blocks.push_back(moved_to_[static_cast<std::size_t>(block.value)]);
+      host_blocks.push_back(moved_to_[index_of(block)]);
     }
     while (!table.empty()) pop_back(table);
     table.blocks_ = std::move(host_blocks);
@@ -786,7 +786,7 @@ bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<Blo
     table.known_.clear();
   }
   for (std::size_t i = num_swaps_before; i < swaps.size(); ++i) {
-    moved_to_[static_cast<std::size_t>(swaps[i].device_block.value)] = kNoBlock;
+    moved_to_[index_of(swaps[i].device_block)] = kNoBlock;
   }
   totals_.swapped_out_blocks += static_cast<std::int64_t>(swaps.size() - num_swaps_before);
   totals_.host_used_blocks = host_pool_.num_used();
@@ -796,7 +796,7 @@ bool BlockManager::swap_out(std::span<const MovingTable> tables, std::vector<Blo
 
 void BlockManager::move_out(const BlockTable& table, std::vector<BlockSwap>& swaps) {
   for (const BlockId block : table.blocks_) {
-    BlockId& host_block = moved_to_[static_cast<std::size_t>(block.value)];
+    BlockId& host_block = moved_to_[index_of(block)];
     if (host_block != kNoBlock) {
       host_pool_.ref(host_block);
       continue;
@@ -838,7 +838,7 @@ BlockManager::AppendedMatch BlockManager::swap_in(std::span<const MovingTable> t
   for (std::size_t i = 0; i < tables.size(); ++i) move_in(*tables[i].table, device_blocks[i], swaps);
   move_windows_in(tables, device_blocks);
   for (std::size_t i = num_swaps_before; i < swaps.size(); ++i) {
-    moved_to_[static_cast<std::size_t>(swaps[i].host_block.value)] = kNoBlock;
+    moved_to_[index_of(swaps[i].host_block)] = kNoBlock;
   }
   for (std::size_t i = 0; i < tables.size(); ++i) {
     BlockTable& table = *tables[i].table;
@@ -876,7 +876,7 @@ BlockManager::AppendedMatch BlockManager::find_on_device(BlockTable& table, cons
 void BlockManager::move_in(BlockTable& table, std::vector<BlockId>& device, std::vector<BlockSwap>& swaps) {
   for (std::size_t i = device.size(); i < table.blocks_.size(); ++i) {
     const BlockId host_block = table.blocks_[i];
-    BlockId& block = moved_to_[static_cast<std::size_t>(host_block.value)];
+    BlockId& block = moved_to_[index_of(host_block)];
     if (block != kNoBlock) {
       events_.record(BlockEventKind::kShare, table.owner_, block, pool_.ref(block));
     } else {
@@ -991,7 +991,7 @@ std::vector<BlockSnapshot> BlockManager::snapshot(std::span<const OwnedTable> ta
   for (const OwnedTable& owned : tables) {
     if (owned.table->is_swapped_out_) continue;
     for (const BlockId id : owned.table->blocks_) {
-      const auto i = static_cast<std::size_t>(id.value);
+      const auto i = index_of(id);
       if (!has_owner[i] || owned.table->owner_ < blocks[i].first_owner)
         blocks[i].first_owner = owned.table->owner_;
       has_owner[i] = true;
@@ -1021,7 +1021,7 @@ std::vector<StateSnapshot> BlockManager::state_snapshot(std::span<const OwnedTab
   for (const OwnedTable& owned : tables) {
     const BlockTable& table = *owned.table;
     if (table.is_swapped_out_ || table.state_ == kNoBlock) continue;
-    StateSnapshot& shown = states[static_cast<std::size_t>(table.state_.value)];
+    StateSnapshot& shown = states[index_of(table.state_)];
     const bool is_first = shown.first_owner == SequenceId{} || table.owner_ < shown.first_owner;
     if (is_first) shown.first_owner = table.owner_;
   }
@@ -1126,7 +1126,7 @@ std::optional<std::string> BlockManager::broken_windows(std::span<const OwnedTab
       const bool has_part =
           table.is_swapped_out_ ? windows_.host_place_of(block) != kNoBlock : windows_.has_part(block);
       if (is_computed && !has_part) return name + " reads a window part that is gone";
-      if (!table.is_swapped_out_) ++num_readers[static_cast<std::size_t>(block.value)];
+      if (!table.is_swapped_out_) ++num_readers[index_of(block)];
     }
   }
   return windows_.broken_invariant(num_readers);

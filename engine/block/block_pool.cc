@@ -15,7 +15,7 @@ BlockPool::BlockPool(std::int32_t num_blocks, std::int32_t block_size)
 
 Block& BlockPool::block_at(BlockId block) {
   OCTAVO_CHECK(block.value >= 0 && block.value < num_blocks(), "block %d of %d", block.value, num_blocks());
-  return blocks_[static_cast<std::size_t>(block.value)];
+  return blocks_[index_of(block)];
 }
 
 BlockId BlockPool::take() {
@@ -118,7 +118,7 @@ std::optional<std::string> BlockPool::broken_invariant() const {
   };
   std::vector<bool> is_listed(blocks_.size());
   for (const BlockId id : free_) {
-    const auto index = static_cast<std::size_t>(id.value);
+    const auto index = index_of(id);
     if (is_listed[index]) return broken(index, " is twice in the free list");
     is_listed[index] = true;
   }

@@ -52,7 +52,7 @@ class BlockPool {
   // Takes back the slots that were assigned and not filled.
   void unassign_unfilled(BlockId block);
 
-  const Block& at(BlockId block) const { return blocks_[static_cast<std::size_t>(block.value)]; }
+  const Block& at(BlockId block) const { return blocks_[index_of(block)]; }
   std::int32_t num_blocks() const { return static_cast<std::int32_t>(blocks_.size()); }
   std::int32_t block_size() const { return block_size_; }
   std::int32_t num_free() const { return static_cast<std::int32_t>(free_.size()); }

@@ -15,7 +15,7 @@ std::int64_t weight_of(RetentionClass retention) { return std::int64_t{1} << sta
 std::vector<std::int32_t> counts_of(std::span<const BlockId> owners, std::int32_t num_states) {
   std::vector<std::int32_t> counts(static_cast<std::size_t>(num_states));
   for (const BlockId state : owners) {
-    if (state != kNoBlock) ++counts[static_cast<std::size_t>(state.value)];
+    if (state != kNoBlock) ++counts[index_of(state)];
   }
   return counts;
 }

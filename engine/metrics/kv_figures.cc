@@ -76,7 +76,7 @@ std::int64_t count_read_slots(const KvSnapshot& snapshot) {
     if (!has_device_blocks(sequence)) continue;
     std::int32_t num_left = sequence.num_computed_tokens;
     for (const BlockId block : sequence.block_table) {
-      std::int32_t& slots = num_read[static_cast<std::size_t>(block.value)];
+      std::int32_t& slots = num_read[index_of(block)];
       slots = std::max(slots, std::clamp(num_left, 0, block_size));
       num_left -= block_size;
     }

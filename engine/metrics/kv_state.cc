@@ -98,7 +98,7 @@ KvState KvState::from(const KvSnapshot& snapshot) {
     state.set_filled(block, static_cast<std::int16_t>(from.filled));
     if (from.window == WindowPart::kNone) continue;
     entry_at(state.windows_, static_cast<std::int32_t>(i)) = {from.window_place, 0, from.window_retention};
-    state.is_window_taken_[static_cast<std::size_t>(from.window_place.value)] = true;
+    state.is_window_taken_[index_of(from.window_place)] = true;
     ++state.num_open_windows_;
   }
   for (std::size_t i = 0; i < snapshot.states.size(); ++i) {
@@ -461,12 +461,10 @@ void KvState::count_owner(StatePlace place, std::int32_t change) {
   count += change;
 }
 
-KvState::State KvState::state(BlockId id) const {
-  return entry_or_none(states_, static_cast<std::size_t>(id.value));
-}
+KvState::State KvState::state(BlockId id) const { return entry_or_none(states_, index_of(id)); }
 
 std::int32_t KvState::num_host_state_owners(BlockId id) const {
-  return entry_or_none(host_state_owners_, static_cast<std::size_t>(id.value));
+  return entry_or_none(host_state_owners_, index_of(id));
 }
 
 std::optional<KvState::StatePlace> KvState::state_of(SequenceId sequence) const {
@@ -550,7 +548,7 @@ Result<void> KvState::close_window(const BlockEvent& event) {
   WindowPlace& window = entry_at(windows_, event.block);
   if (window.part() == WindowPart::kUsed) --num_used_windows_;
   --num_open_windows_;
-  is_window_taken_[static_cast<std::size_t>(window.place.value)] = false;
+  is_window_taken_[index_of(window.place)] = false;
   window.place = BlockId{-1};
   window.retention = RetentionClass::kScratch;
   return {};
@@ -583,9 +581,7 @@ std::int32_t KvState::num_left_behind(SequenceId sequence) const {
   return found == num_left_.end() ? 0 : found->second;
 }
 
-KvState::WindowPlace KvState::window(BlockId id) const {
-  return entry_or_none(windows_, static_cast<std::size_t>(id.value));
-}
+KvState::WindowPlace KvState::window(BlockId id) const { return entry_or_none(windows_, index_of(id)); }
 
 // ---- entries
 
@@ -618,13 +614,9 @@ void KvState::set_filled(Block& block, std::int16_t num_filled) {
   block.num_filled = num_filled;
 }
 
-KvState::Block KvState::block(BlockId id) const {
-  return entry_or_none(blocks_, static_cast<std::size_t>(id.value));
-}
+KvState::Block KvState::block(BlockId id) const { return entry_or_none(blocks_, index_of(id)); }
 
-KvState::HostBlock KvState::host_block(BlockId id) const {
-  return entry_or_none(host_blocks_, static_cast<std::size_t>(id.value));
-}
+KvState::HostBlock KvState::host_block(BlockId id) const { return entry_or_none(host_blocks_, index_of(id)); }
 
 std::vector<SequenceId> KvState::sequences() const {
   std::vector<SequenceId> sequences;
@@ -676,7 +668,7 @@ class EventWriter {
         {.step = state_.step(), .sequence = sequence, .block = block.value, .aux = aux, .kind = kind});
   }
 
-  std::int32_t& ref_count(BlockId block) { return ref_counts_[static_cast<std::size_t>(block.value)]; }
+  std::int32_t& ref_count(BlockId block) { return ref_counts_[index_of(block)]; }
 
   void name(BlockId id, std::uint64_t sequence) {
     if (ref_count(id)++ > 0) return add(BlockEventKind::kShare, sequence, id, ref_count(id));

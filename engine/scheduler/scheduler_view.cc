@@ -108,7 +108,7 @@ BlockDetail Scheduler::describe_block(BlockId block) const {
                blocks.pool().num_blocks());
   BlockDetail detail{.block = block};
   const std::vector<block::OwnedTable> tables = state_->owned_tables();
-  detail.state = blocks.snapshot(tables)[static_cast<std::size_t>(block.value)];
+  detail.state = blocks.snapshot(tables)[index_of(block)];
   const std::int32_t block_size = state_->options.block_size;
   const auto show = [&](std::int32_t index, std::span<const TokenId> token_ids) {
     detail.first_position = index * block_size;

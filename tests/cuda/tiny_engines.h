@@ -14,7 +14,7 @@
 #include "tests/engine/default_model.h"
 #include "tests/support/environment.h"
 #include "tests/support/gguf_writer.h"
-#include "tests/support/model_files.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_models.h"
 
 namespace octavo {

@@ -16,8 +16,8 @@
 #include "tests/engine/default_model.h"
 #include "tests/support/environment.h"
 #include "tests/support/gguf_writer.h"
-#include "tests/support/model_files.h"
 #include "tests/support/sweep.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_models.h"
 
 namespace octavo {
@@ -59,9 +59,7 @@ std::unique_ptr<Engine> open_tiny(EngineOptions options, const std::string& inst
                                   const std::string& model = tiny_model()) {
   const test::EnvironmentVariable forced("OCTAVO_CPU_ISA", instruction_set);
   options.model = model;
-  auto engine = Engine::create(untimed(std::move(options)));
-  if (!engine) throw std::runtime_error(engine.error().message);
-  return *std::move(engine);
+  return open_untimed(std::move(options));
 }
 
 // A prompt that reaches into the second range of positions; the first 280 tokens are those of all such.

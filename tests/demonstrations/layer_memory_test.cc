@@ -11,7 +11,7 @@
 #include "engine/engine.h"
 #include "tests/demonstrations/mixed_requests.h"
 #include "tests/engine/default_model.h"
-#include "tests/support/model_files.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_models.h"
 
 namespace octavo {
@@ -29,9 +29,7 @@ std::unique_ptr<Engine> open(const std::string& name, EngineOptions options) {
   options.model = file.string();
   options.threads = 1;
   options.max_num_batched_tokens = kChunk;
-  auto engine = Engine::create(untimed(std::move(options)));
-  if (!engine) throw std::runtime_error(engine.error().message);
-  return *std::move(engine);
+  return open_untimed(std::move(options));
 }
 
 std::vector<TokenId> text(int num_tokens, std::uint64_t seed) {

@@ -13,7 +13,7 @@
 #include "tests/demonstrations/mixed_requests.h"
 #include "tests/engine/default_model.h"
 #include "tests/support/environment.h"
-#include "tests/support/model_files.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_models.h"
 
 namespace octavo {
@@ -57,9 +57,7 @@ std::unique_ptr<Engine> open(const std::string& name, EngineOptions options) {
   const auto file = folder / (name + ".gguf");
   if (!std::filesystem::exists(file)) make_predictable_model(test::tiny_model(name)).write(file);
   options.model = file.string();
-  auto engine = Engine::create(untimed(std::move(options)));
-  if (!engine) throw std::runtime_error(engine.error().message);
-  return *std::move(engine);
+  return open_untimed(std::move(options));
 }
 
 std::vector<TokenId> text(int num_tokens, std::uint64_t seed) {

@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "tests/engine/default_model.h"
-#include "tests/support/model_files.h"
 #include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_models.h"
 
 namespace octavo {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,19 +28,16 @@ namespace octavo {
 
 // Without a target for a step: which requests run together, and so what is preempted, is no matter of the
 // machine.
-inline EngineOptions untimed(EngineOptions options) {
+inline std::unique_ptr<Engine> open_untimed(EngineOptions options) {
   options.target_step_ms = 0;
-  return options;
+  auto engine = Engine::create(options);
+  if (!engine) throw std::runtime_error(engine.error().message);
+  return *std::move(engine);
 }
 
 inline std::unique_ptr<Engine> open_default_model(EngineOptions options = {}) {
   options.model = octavo::model::default_model_path().string();
-  auto engine = Engine::create(untimed(std::move(options)));
-  if (!engine) {
-    ADD_FAILURE() << engine.error().message;
-    std::abort();
-  }
-  return *std::move(engine);
+  return open_untimed(std::move(options));
 }
 
 inline std::vector<RequestOutput> run_together(Engine& engine, std::vector<GenerationRequest> requests) {

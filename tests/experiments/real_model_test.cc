@@ -132,7 +132,7 @@ TEST(RealModel, HoldsMoreTokensAndRunsMoreRequestsTheLessIsReserved) {
 std::int32_t num_wasted_slots(const SequenceSnapshot& sequence, const KvSnapshot& snapshot) {
   std::int32_t num_wasted = 0;
   for (const BlockId id : sequence.block_table) {
-    const BlockSnapshot& block = snapshot.blocks[static_cast<std::size_t>(id.value)];
+    const BlockSnapshot& block = snapshot.blocks[index_of(id)];
     num_wasted += kBlockSize - block.filled - block.reserved;
   }
   return num_wasted;

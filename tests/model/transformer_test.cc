@@ -8,8 +8,8 @@
 
 #include "tests/model/one_sequence.h"
 #include "tests/support/gguf_writer.h"
-#include "tests/support/model_files.h"
 #include "tests/support/paths.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_models.h"
 
 namespace octavo::model {

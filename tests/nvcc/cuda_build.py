@@ -14,7 +14,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 USUAL_FOLDER = "/usr/local/cuda/bin"  # of a toolkit that is not on the PATH
-PTX_ALONE = ["80-virtual"]  # and that not optimised: nvcc reads everything, ptxas nothing
+PTX_ALONE = ["80-virtual"]  # as architectures
 
 
 def _text_of(pattern):
@@ -82,14 +82,19 @@ class CudaBuild:
     other: Path = ROOT / "build/release"  # the build whose libraries are linked
     jobs: int = 1
 
+    @property
+    def is_only_read(self):
+        """Whether nothing is optimised or made machine code: the quickest way to what nvcc refuses or warns of."""
+        return self.architectures == PTX_ALONE
+
     def configure(self):
         if not (self.other / "libraries.cmake").exists():
             raise BuildFailed(f"{self.other} has not been built by the preset release: packaging/test builds it, and so does "
                               "tests/long/run cuda")
         self.folder.mkdir(parents=True, exist_ok=True)
         done = self._run(["cmake", "-G", "Ninja", "-S", HERE, "-B", self.folder, "-DCMAKE_BUILD_TYPE=Release", "-DOCTAVO_CUDA=ON",
-                          f"-DCMAKE_CUDA_COMPILER={self.nvcc.path}", f"-DOCTAVO_READ_ONLY={'ON' if self.architectures == PTX_ALONE else 'OFF'}", f"-DOCTAVO_CUDA_ARCHITECTURES={';'.join(self.architectures)}",
-                          f"-DOCTAVO_BUILD={self.other.resolve()}"])
+                          f"-DCMAKE_CUDA_COMPILER={self.nvcc.path}", f"-DOCTAVO_CUDA_ARCHITECTURES={';'.join(self.architectures)}",
+                          f"-DOCTAVO_READ_ONLY={'ON' if self.is_only_read else 'OFF'}", f"-DOCTAVO_BUILD={self.other.resolve()}"])
         if done.returncode != 0:
             raise BuildFailed(f"{self.folder}: CMake failed:\n" + done.stdout[-3000:])
 
@@ -105,6 +110,11 @@ class CudaBuild:
                     tell(line.strip())
         if process.returncode != 0:
             raise BuildFailed(f"{self.folder}: building {' '.join(targets)} failed:\n" + "".join(lines)[-6000:])
+
+    def read_sources(self):
+        """Names of the files of kernels/cuda that were read together (CMakeLists.txt)."""
+        text = "".join(file.read_text() for file in self.folder.glob("together/*.cu"))
+        return set(re.findall(r'#include ".*/([^/"]+)"', text))
 
     def program(self, name):
         return self.folder / name

@@ -4,15 +4,14 @@
 usage: nvcc_test.py [--build FOLDER] [--folder FOLDER] [--architectures LIST] [--jobs N] [--gtest_output=xml:FILE] [unittest's arguments]
 
 By default every file is compiled to PTX for one architecture, many in one, without optimising, which takes a core a minute or
-two, and a second run nothing: all that nvcc itself refuses or warns of is found. 8.0 is the oldest one with every instruction that the
-kernels use. Machine code, what ptxas says of it, and all architectures: tests/long/run cuda, which also runs these tests on
+two, and a second run nothing: all that nvcc itself refuses or warns of is found. 8.0 is the oldest one with every instruction
+that the kernels use. Machine code, what ptxas says of it, and all architectures: tests/long/run cuda, which also runs these tests on
 the program that it makes. Without nvcc, or with one that is too old, they are skipped with a sentence.
 """
 import argparse
 import functools
 import json
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -76,14 +75,14 @@ class NvccTest(unittest.TestCase):
         self.program = self.build.program("octavo")
 
     def test_every_file_compiles_without_a_warning(self):
-        sources = {source.name for source in (cuda_build.ROOT / "kernels/cuda").rglob("*.cu")}  # setUp has compiled them
-        if OPTIONS.architectures:
-            said = subprocess.run(["ar", "t", OPTIONS.folder / "liboctavo_cuda.a"], stdout=subprocess.PIPE, text=True, check=True).stdout
-            compiled = {name.removesuffix(".o") for name in said.split()}
-        else:
-            text = "".join(file.read_text() for file in OPTIONS.folder.glob("together/*.cu"))
-            compiled = set(re.findall(r'#include ".*/([^/"]+)"', text))
-        self.assertEqual(compiled, sources)
+        if self.build.is_only_read:  # setUp has compiled them
+            sources = {source.name for source in (cuda_build.ROOT / "kernels/cuda").rglob("*.cu")}
+            self.assertEqual(self.build.read_sources(), sources)
+            return
+        kernels = resources.parse_kernels(self.build.said_by_ptxas())
+        numbers = {cuda_build.number_of(architecture) for architecture in self.build.architectures}
+        self.assertEqual({kernel.architecture for kernel in kernels}, numbers)
+        self.assertGreater(len(kernels), 100 * len(numbers))
 
     def test_a_warning_of_either_compiler_is_an_error(self):
         for target, warning in (("octavo_device_warning", "never_used"), ("octavo_host_warning", "may change value")):

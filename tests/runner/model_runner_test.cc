@@ -10,7 +10,7 @@
 
 #include "tests/runner/direct_steps.h"
 #include "tests/support/gguf_writer.h"
-#include "tests/support/model_files.h"
+#include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_models.h"
 
 namespace octavo::runner {

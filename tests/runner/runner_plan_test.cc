@@ -8,7 +8,7 @@
 
 #include "engine/model/limits.h"
 #include "tests/support/gguf_writer.h"
-#include "tests/support/model_files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace octavo::runner {
 namespace {

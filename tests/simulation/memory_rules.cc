@@ -385,7 +385,7 @@ void MemoryRules::check_windows(const KvSnapshot& snapshot) {
   for (const BlockSnapshot& block : snapshot.blocks) {
     if (block.window == WindowPart::kNone) continue;
     (block.window == WindowPart::kUsed ? num_used : num_cached) += 1;
-    const auto place = static_cast<std::size_t>(block.window_place.value);
+    const auto place = index_of(block.window_place);
     if (place >= is_taken.size() || is_taken[place] || block.state == BlockState::kFree)
       return problem_.note("a window part stands nowhere, or where another one does, or is of a free block");
     is_taken[place] = true;

@@ -317,7 +317,7 @@ void Rules::check_figures(const KvSnapshot& snapshot) {
       recount.logical_blocks += static_cast<std::int32_t>(sequence.block_table.size());
     if (sequence.state != SequenceState::kSwapped) continue;
     for (const BlockId block : sequence.block_table) {
-      const auto index = static_cast<std::size_t>(block.value);
+      const auto index = index_of(block);
       if (!host_named_.at(index)) ++recount.host_used_blocks;
       host_named_[index] = true;
     }
@@ -357,7 +357,7 @@ void Rules::check_named(const KvSnapshot& snapshot) {
   named_.assign(snapshot.blocks.size(), false);
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     if (sequence.state != SequenceState::kRunning) continue;
-    for (const BlockId block : sequence.block_table) named_.at(static_cast<std::size_t>(block.value)) = true;
+    for (const BlockId block : sequence.block_table) named_.at(index_of(block)) = true;
   }
   for (std::size_t index = 0; index < named_.size(); ++index) {
     const BlockSnapshot& block = snapshot.blocks[index];

@@ -124,7 +124,7 @@ std::vector<SequenceId> SimulatedRunner::settle(const scheduler::SchedulerOutput
     if (num_drawn == 0) continue;
     if (options_.speculative == Speculation::kMtp) guessable_.push_back(scheduled.sequence_id);
     if (scheduled.num_draft_tokens == 0 || states_.empty()) continue;
-    std::uint64_t& state = states_[static_cast<std::size_t>(scheduled.state.value)];
+    std::uint64_t& state = states_[index_of(scheduled.state)];
     for (const TokenId token : scheduled.draft().first(static_cast<std::size_t>(num_drawn - 1)))
       state = ToyModel::extend(state, token);
   }
@@ -230,9 +230,9 @@ void SimulatedRunner::check_states(const scheduler::SchedulerOutput& step) {
       return note(name_of(scheduled) + ": a state that it should not have, or none");
     if (states_.empty()) continue;
     if (!is_below(scheduled.state, options_.num_states)) return note(name_of(scheduled) + ": no such state");
-    if (is_taken[static_cast<std::size_t>(scheduled.state.value)])
+    if (is_taken[index_of(scheduled.state)])
       return note(name_of(scheduled) + ": a state has two writers in one step");
-    is_taken[static_cast<std::size_t>(scheduled.state.value)] = true;
+    is_taken[index_of(scheduled.state)] = true;
   }
   for (const block::PoolMove& move : step.state_moves) {
     using enum block::PoolMoveKind;
@@ -409,7 +409,7 @@ void SimulatedRunner::spoil_rows(const scheduler::ScheduledSequence& scheduled) 
     if (!windows_.empty())
       spoil(window_block(scheduled.window_places[static_cast<std::size_t>(position) / block_size_]));
   }
-  if (!states_.empty()) states_[static_cast<std::size_t>(scheduled.state.value)] = rubbish();
+  if (!states_.empty()) states_[index_of(scheduled.state)] = rubbish();
 }
 
 void SimulatedRunner::spoil(std::span<std::uint64_t> slots) {
@@ -431,7 +431,7 @@ void SimulatedRunner::move_blocks(const scheduler::SchedulerOutput& step) {
 
 void SimulatedRunner::move_states(const scheduler::SchedulerOutput& step) {
   const auto at = [](std::vector<std::uint64_t>& pool, BlockId state) -> std::uint64_t& {
-    return pool[static_cast<std::size_t>(state.value)];
+    return pool[index_of(state)];
   };
   for (const block::PoolMove& move : step.state_moves) {
     switch (move.kind) {
@@ -445,7 +445,7 @@ void SimulatedRunner::move_states(const scheduler::SchedulerOutput& step) {
 
 void SimulatedRunner::move_windows(const scheduler::SchedulerOutput& step) {
   const auto at = [this](std::vector<std::uint64_t>& pool, BlockId place) {
-    return std::span(pool).subspan(static_cast<std::size_t>(place.value) * block_size_, block_size_);
+    return std::span(pool).subspan(index_of(place) * block_size_, block_size_);
   };
   for (const block::PoolMove& move : step.window_moves) {
     const bool comes_from_host = move.kind == block::PoolMoveKind::kSwapIn;
@@ -492,11 +492,11 @@ void SimulatedRunner::write_rows(const scheduler::ScheduledSequence& scheduled) 
   }
   if (!windows_.empty()) write_window(scheduled);
   if (!states_.empty()) {
-    states_[static_cast<std::size_t>(scheduled.state.value)] = *slot(scheduled, known_end(scheduled) - 1);
+    states_[index_of(scheduled.state)] = *slot(scheduled, known_end(scheduled) - 1);
   }
   for (position = known_end(scheduled); position < end_position(scheduled); ++position) {
     const BlockId block = scheduled.block_table[static_cast<std::size_t>(position) / block_size_];
-    has_draft_[static_cast<std::size_t>(block.value)] = true;
+    has_draft_[index_of(block)] = true;
   }
 }
 
@@ -621,8 +621,7 @@ void SimulatedRunner::poison_unfilled(const KvSnapshot& snapshot) {
   host_named_.assign(host_named_.size(), false);
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     if (sequence.state != SequenceState::kSwapped) continue;
-    for (const BlockId block : sequence.block_table)
-      host_named_[static_cast<std::size_t>(block.value)] = true;
+    for (const BlockId block : sequence.block_table) host_named_[index_of(block)] = true;
   }
   for (std::size_t index = 0; index < host_named_.size(); ++index) {
     if (host_in_use_[index] && !host_named_[index])
@@ -638,7 +637,7 @@ void SimulatedRunner::poison_unused_states(const KvSnapshot& snapshot) {
   std::vector<bool> is_named(host_states_.size());
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     if (sequence.state == SequenceState::kSwapped && sequence.state_slot != block::kNoBlock)
-      is_named[static_cast<std::size_t>(sequence.state_slot.value)] = true;
+      is_named[index_of(sequence.state_slot)] = true;
   }
   for (std::size_t index = 0; index < host_states_.size(); ++index) {
     if (!is_named[index]) host_states_[index] = rubbish();
@@ -648,8 +647,7 @@ void SimulatedRunner::poison_unused_states(const KvSnapshot& snapshot) {
 void SimulatedRunner::poison_unused_windows(const KvSnapshot& snapshot) {
   std::vector<bool> is_named(windows_.size() / block_size_);
   for (const BlockSnapshot& block : snapshot.blocks) {
-    if (block.window != WindowPart::kNone)
-      is_named[static_cast<std::size_t>(block.window_place.value)] = true;
+    if (block.window != WindowPart::kNone) is_named[index_of(block.window_place)] = true;
   }
   for (std::size_t place = 0; place < is_named.size(); ++place) {
     if (!is_named[place]) spoil(window_block(BlockId{static_cast<std::int32_t>(place)}));
@@ -657,15 +655,15 @@ void SimulatedRunner::poison_unused_windows(const KvSnapshot& snapshot) {
 }
 
 std::span<std::uint64_t> SimulatedRunner::window_block(BlockId place) {
-  return std::span(windows_).subspan(static_cast<std::size_t>(place.value) * block_size_, block_size_);
+  return std::span(windows_).subspan(index_of(place) * block_size_, block_size_);
 }
 
 std::span<std::uint64_t> SimulatedRunner::device_block(BlockId block) {
-  return std::span(slots_).subspan(static_cast<std::size_t>(block.value) * block_size_, block_size_);
+  return std::span(slots_).subspan(index_of(block) * block_size_, block_size_);
 }
 
 std::span<std::uint64_t> SimulatedRunner::host_block(BlockId block) {
-  return std::span(host_slots_).subspan(static_cast<std::size_t>(block.value) * block_size_, block_size_);
+  return std::span(host_slots_).subspan(index_of(block) * block_size_, block_size_);
 }
 
 std::uint64_t* SimulatedRunner::slot(const scheduler::ScheduledSequence& scheduled, std::int32_t position) {

@@ -69,13 +69,11 @@ class SimulatedRunner final : public runner::Runner {
 
   // What a block holds: the hashes of the prefixes that end with its slots.
   std::span<const std::uint64_t> contents(BlockId block) const {
-    return std::span(slots_).subspan(static_cast<std::size_t>(block.value) * block_size_, block_size_);
+    return std::span(slots_).subspan(index_of(block) * block_size_, block_size_);
   }
 
   // What a state knows: the hash of the prefix that it stands behind.
-  std::uint64_t contents_of_state(BlockId state) const {
-    return states_[static_cast<std::size_t>(state.value)];
-  }
+  std::uint64_t contents_of_state(BlockId state) const { return states_[index_of(state)]; }
 
   // Overwrites every slot and state that holds nothing any more by the engine's own account.
   void poison_unfilled(const KvSnapshot& snapshot);

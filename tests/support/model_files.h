@@ -1,11 +1,10 @@
-// The installed default model, and folders for model files that a test writes.
+// The installed default model, for tests that need it.
 #pragma once
 
 #include <filesystem>
 #include <string>
 
 #include "engine/model/model_files.h"
-#include "tests/support/temporary_folder.h"
 
 namespace octavo::test {
 

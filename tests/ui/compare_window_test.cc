@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "tests/ui/compare_scene.h"
+#include "tests/ui/drawn_text.h"
 #include "ui/views/compare/compare_view.h"
 
 namespace octavo::testing {
@@ -391,6 +392,18 @@ TEST_F(CompareWindow, MarkdownReplacesTheColoursUnderTheWordsAndComesBack) {
     IM_CHECK(!look().formatted);
     IM_CHECK(context->ItemExists("**/colour_3"));
   });
+}
+
+// The requests of settings end one after the other here: no snapshot shows both.
+TEST_F(CompareWindow, SharingThatWasNeverSeenOfAllColumnsSaysOfHowManyItIs) {
+  open_compare();
+  run_settings();
+  ASSERT_EQ(state().comparison.columns.size(), 2u);
+  draw_frames(2);
+  EXPECT_TRUE(is_said("1 of 2 columns at once, no blocks shared"));
+  run_samples(4);
+  draw_frames(2);
+  EXPECT_TRUE(is_said("4 columns share "));
 }
 
 // 8 columns of 2,000 tokens, as they stand and while they grow by a token each a frame.

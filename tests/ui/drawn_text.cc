@@ -329,6 +329,13 @@ std::string words_of(const std::vector<Glyph>& glyphs) {
 
 std::string drawn_words() { return words_of(glyphs_of_frame()); }
 
+bool is_said(std::string words) {
+  std::string drawn = drawn_words();
+  std::erase(words, ' ');
+  std::erase(drawn, ' ');
+  return drawn.find(words) != std::string::npos;
+}
+
 std::string hard_to_read(const std::vector<DrawnText>& texts) {
   std::set<std::string> lines;
   for (const DrawnText& text : texts) {

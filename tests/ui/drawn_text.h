@@ -36,6 +36,10 @@ std::vector<DrawnText> drawn_texts(const app::Window& window);
 // All that was drawn, covered or not, as lines: quick enough for every frame.
 std::string drawn_words();
 
+// Whether the newest frame says so somewhere. Spaces do not count: how wide one looks depends on its
+// neighbours.
+bool is_said(std::string words);
+
 // Those that have less contrast than 4.5, as lines "text: contrast".
 std::string hard_to_read(const std::vector<DrawnText>& texts);
 

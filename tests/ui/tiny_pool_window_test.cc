@@ -68,13 +68,9 @@ class TinyPoolWindow : public WindowTest {
              !state().picker.loading;
     });
   }
-  // How wide a space looks depends on the letters beside it.
-  bool says(std::string words) {
+  bool says(const std::string& words) {
     draw_frames(2);
-    std::string drawn = drawn_words();
-    std::erase(words, ' ');
-    std::erase(drawn, ' ');
-    return drawn.find(words) != std::string::npos;
+    return is_said(words);
   }
 
   static constexpr const char* kModel = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";

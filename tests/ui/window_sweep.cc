@@ -4,13 +4,13 @@
 #include <imgui.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
 #include <utility>
 
+#include "tests/support/sweep.h"
 #include "tests/ui/drawn_controls.h"
 #include "tests/ui/drawn_text.h"
 
@@ -28,10 +28,8 @@ struct Look {
   }
 };
 
-bool is_full() { return std::getenv("OCTAVO_FULL_SWEEP") != nullptr; }
-
 std::vector<Look> sizes_and_zooms() {
-  if (!is_full()) return {{900, 600, 3}, {1280, 720, 0.75}};
+  if (!test::is_full_sweep()) return {{900, 600, 3}, {1280, 720, 0.75}};
   std::vector<Look> all;
   for (const auto& [width, height] : {std::pair{900, 600},
                                       {1000, 700},
@@ -91,7 +89,7 @@ void WindowSweep::sweep(const std::vector<Screen>& all) {
     int times = 0;
   };
   const bool by_theme = GetParam() == Sweep::kContrast;
-  const std::vector<Screen> screens = by_theme && !is_full() ? first_and_last(all) : all;
+  const std::vector<Screen> screens = by_theme && !test::is_full_sweep() ? first_and_last(all) : all;
   std::map<std::string, Seen> seen_faults;
   std::map<std::string, int> times_shown;
   for (const Look& look : by_theme ? themes() : sizes_and_zooms()) {

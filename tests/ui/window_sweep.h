@@ -56,4 +56,7 @@ class WindowSweep : public CompareScene, public ::testing::WithParamInterface<Sw
   bool is_shown_ = true;
 };
 
+// Screens that every run would be too long with.
+class LongWindowSweep : public WindowSweep {};
+
 }  // namespace octavo::testing

@@ -10,6 +10,7 @@
 
 #include "app/chat/chat.h"
 #include "tests/support/gguf_writer.h"
+#include "tests/support/sweep.h"
 #include "tests/support/tiny_models.h"
 #include "tests/ui/memory_scene.h"
 #include "tests/ui/window_sweep.h"
@@ -30,7 +31,7 @@ constexpr const char* kMarkdown =
     "|\n\n```cpp\nint needed(int tokens) { return (tokens + 15) / 16; }  // rounded up, whatever is asked "
     "for\n```\n\n> A quotation.\n\n1. First, `slot = block * 16 + offset`.\n2. Then the next.\n";
 
-TEST_P(WindowSweep, WithAChatAndItsPanels) {
+TEST_P(WindowSweep, OfTheChatAndItsPanels) {
   open_compare();
   ask_in_chat("Write four lines about rain, and a table of what it costs.");
   apply(act::RenameChat{chat().id, kLongTitle});
@@ -49,7 +50,7 @@ TEST_P(WindowSweep, WithAChatAndItsPanels) {
 }
 
 // Chats that are kept, with everything that messages can have.
-class MessageSweep : public WindowSweep {
+class MessageSweep : public LongWindowSweep {
  protected:
   void open_kept() {
     chats_path_ = folder_ / "data" / "chats.db";
@@ -228,7 +229,7 @@ TEST_P(WindowSweep, WhileAModelLoads) {
   is_over = true;
 }
 
-TEST_P(WindowSweep, OfComparisons) {
+TEST_P(LongWindowSweep, OfComparisons) {
   switches_ = thinking_switches();
   open_compare(large_settings());
   sweep({workspace("an empty comparison", Workspace::kCompare)});
@@ -252,7 +253,7 @@ TEST_P(WindowSweep, OfComparisons) {
   sweep({workspace("beams", Workspace::kCompare), {"scores", keys(ImGuiKey_P), keys(ImGuiKey_P)}});
 }
 
-TEST_P(WindowSweep, OfBatches) {
+TEST_P(LongWindowSweep, OfBatches) {
   switches_ = thinking_switches();
   open_compare(large_settings());
   batch_answers_ = true;
@@ -286,7 +287,7 @@ TEST_P(WindowSweep, OfBatches) {
   sweep({{"what came of a vote", [] {}}});
 }
 
-TEST_P(WindowSweep, OfTwoModels) {
+TEST_P(LongWindowSweep, OfTwoModels) {
   if (IsSkipped()) return;
   std::filesystem::create_directories(folder_ / "models");
   const std::string first = (folder_ / "models/A name of a model that is long-1M.F32.gguf").string();
@@ -315,7 +316,7 @@ TEST_P(WindowSweep, OfTwoModels) {
          {"a token of two models", pressing("**/worst_token"), keys(ImGuiKey_Escape)}});
 }
 
-TEST_P(WindowSweep, OfTheMemoryOfChats) {
+TEST_P(LongWindowSweep, OfTheMemoryOfChats) {
   open({}, large_settings());
   engine_->answers = {std::string(400, 'a'), std::string(400, 'b')};
   for (const char* end : {" first", " second"}) {
@@ -336,7 +337,7 @@ TEST_P(WindowSweep, OfTheMemoryOfChats) {
   });
 }
 
-TEST_P(WindowSweep, OfRecordingTourAndPaper) {
+TEST_P(LongWindowSweep, OfRecordingTourAndPaper) {
   open();
   const std::filesystem::path path = folder_ / "layout.kvrec";
   MemoryScene().record(path, 260);
@@ -390,7 +391,7 @@ TEST_P(WindowSweep, OfRecordingTourAndPaper) {
 }
 
 // A recording of a model with recurrent layers, and a tiny model that has them, and experts too.
-TEST_P(WindowSweep, OfStatesAndExperts) {
+TEST_P(LongWindowSweep, OfStatesAndExperts) {
   const std::filesystem::path path = folder_ / "model.gguf", recording = folder_ / "states.kvrec";
   test::make_tiny_model(test::tiny_model("qwen35moe"), {.context_length = 512}).write(path);
   MemoryScene(240, 120, 40).record(recording, 900);
@@ -438,7 +439,7 @@ TEST_P(WindowSweep, OfStatesAndExperts) {
 }
 
 // The same of layers with a window.
-TEST_P(WindowSweep, OfWindowParts) {
+TEST_P(LongWindowSweep, OfWindowParts) {
   const std::filesystem::path recording = folder_ / "windows.kvrec";
   MemoryScene(240, 120, 0, 150).record(recording, 900);
   open();
@@ -478,8 +479,13 @@ TEST_P(WindowSweep, OfWindowParts) {
 std::string name_of(const ::testing::TestParamInfo<Sweep>& sweep) {
   return sweep.param == Sweep::kLayout ? "Layout" : "Contrast";
 }
-INSTANTIATE_TEST_SUITE_P(Every, WindowSweep, ::testing::Values(Sweep::kLayout, Sweep::kContrast), name_of);
-INSTANTIATE_TEST_SUITE_P(Every, MessageSweep, ::testing::Values(Sweep::kLayout, Sweep::kContrast), name_of);
+const std::vector<Sweep> kSweeps = {Sweep::kLayout, Sweep::kContrast};
+INSTANTIATE_TEST_SUITE_P(Every, WindowSweep, ::testing::ValuesIn(kSweeps), name_of);
+const std::vector<Sweep> kLongSweeps = test::is_full_sweep() ? kSweeps : std::vector<Sweep>();
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LongWindowSweep);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MessageSweep);
+INSTANTIATE_TEST_SUITE_P(Every, LongWindowSweep, ::testing::ValuesIn(kLongSweeps), name_of);
+INSTANTIATE_TEST_SUITE_P(Every, MessageSweep, ::testing::ValuesIn(kLongSweeps), name_of);
 
 }  // namespace
 }  // namespace octavo::testing

@@ -224,7 +224,7 @@ std::vector<TokenId> CoreEngine::tokens_up_to(BlockId block, const KvSnapshot& n
       return {view.token_ids.begin(), view.token_ids.begin() + static_cast<std::ptrdiff_t>(count)};
     }
   }
-  const BlockSnapshot& state = now.blocks[static_cast<std::size_t>(block.value)];
+  const BlockSnapshot& state = now.blocks[index_of(block)];
   if (!state.findable) return {};
   const BlockDetail detail = core_.describe_block(block);
   std::vector<TokenId> token_ids;

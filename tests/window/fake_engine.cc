@@ -289,7 +289,7 @@ BlockId FakeEngine::take_block() {
 
 void FakeEngine::release(const Active& active) {
   for (const BlockId id : active.table) {
-    Block& block = blocks_[static_cast<std::size_t>(id.value)];
+    Block& block = blocks_[index_of(id)];
     record(BlockEventKind::kUnref, active.sequence_id.value, id.value, --block.ref_count);
     if (block.ref_count > 0 || block.content != 0) continue;
     block = {};
@@ -377,7 +377,7 @@ std::shared_ptr<const KvSnapshot> FakeEngine::kv_snapshot(SnapshotScope scope) {
   for (auto active = active_.rbegin(); active != active_.rend(); ++active) {
     if (!active->running) continue;
     for (const BlockId id : active->table) {
-      snapshot->blocks[static_cast<std::size_t>(id.value)].first_owner = active->sequence_id;
+      snapshot->blocks[index_of(id)].first_owner = active->sequence_id;
     }
     const auto num_tokens = static_cast<std::int32_t>(active->tokens.size());
     snapshot->sequences.insert(snapshot->sequences.begin(), {.sequence_id = active->sequence_id,

@@ -99,7 +99,7 @@ TEST_F(MemoryStates, ACheckpointHasItsPlaceItsKeeperAndItsBlocks) {
   ASSERT_FALSE(state.blocks.empty());
   EXPECT_EQ(state.blocks.back(), now.last_block);
   EXPECT_EQ(static_cast<std::int32_t>(state.blocks.size()), now.position / shown().pool.block_size);
-  EXPECT_GE(shown().blocks[static_cast<std::size_t>(now.last_block.value)].checkpoint, 0);
+  EXPECT_GE(shown().blocks[index_of(now.last_block)].checkpoint, 0);
 
   apply(act::ChooseState{slot});
   ASSERT_TRUE(shown().state_card);

@@ -82,7 +82,7 @@ TEST(SlotMap, ASequenceReadsItsOwnWordsAlongItsTable) {
         std::vector<std::string> read;
         for (const BlockId block : sequence.block_table) {
           const auto& cells = is_swapped ? seen.slots.host : seen.slots.device;
-          const ui::ShownCell& cell = cells.at(static_cast<std::size_t>(block.value));
+          const ui::ShownCell& cell = cells.at(index_of(block));
           for (const std::string& word : words_of_cell(cell)) read.push_back(word);
           num_shared += cell.owners.size() > 1 ? 1 : 0;
         }

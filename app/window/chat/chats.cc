@@ -8,7 +8,6 @@
 #include "engine/base/text.h"
 
 namespace octavo::app {
-namespace {}  // namespace
 
 const ChatRecord* Chats::find(ChatId id) const {
   const auto found = records_.find(id);

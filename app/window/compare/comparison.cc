@@ -705,7 +705,7 @@ ui::ColumnMemory Comparison::memory_of(const SequenceSnapshot& sequence, const K
   std::int32_t first_slot = 0;
   for (const BlockId id : sequence.block_table) {
     ui::ColumnBlock block{.block_id = id};
-    const auto index = static_cast<std::size_t>(id.value);
+    const auto index = index_of(id);
     if (memory.swapped_out || index >= snapshot.blocks.size()) {
       block.filled = std::clamp(sequence.num_computed_tokens - first_slot, 0, block_size);
     } else {

@@ -47,7 +47,7 @@ void add_event(ui::BlockCard& card, const BlockEvent& event, std::uint64_t mark)
 
 ui::BlockCard block_card(BlockId block, const MemoryHistory& history, const ui::MemoryWorkspaceState& state,
                          std::string text) {
-  const auto index = static_cast<std::size_t>(block.value);
+  const auto index = index_of(block);
   const auto& stories = history.story().blocks;
   const metrics::BlockStory story = index < stories.size() ? stories[index] : metrics::BlockStory{};
   ui::BlockCard card{.block = block,

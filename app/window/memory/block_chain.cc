@@ -7,11 +7,11 @@ namespace octavo::app {
 std::vector<BlockId> chain_from(BlockId last, const KvSnapshot& snapshot) {
   std::vector<BlockId> chain;
   const auto is_held = [&](BlockId block) {
-    return block.value >= 0 && static_cast<std::size_t>(block.value) < snapshot.blocks.size();
+    return block.value >= 0 && index_of(block) < snapshot.blocks.size();
   };
   for (BlockId block = last; is_held(block) && chain.size() <= snapshot.blocks.size();) {
     chain.push_back(block);
-    block = BlockId{snapshot.blocks[static_cast<std::size_t>(block.value)].parent};
+    block = BlockId{snapshot.blocks[index_of(block)].parent};
   }
   return chain;
 }

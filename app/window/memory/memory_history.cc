@@ -148,7 +148,7 @@ void MemoryHistory::add_states(const PoolMoment& moment, KvSnapshot& snapshot) {
   }
   for (const auto& [sequence, place] : moment.state.state_places()) {
     if (place.is_on_host) continue;
-    StateSnapshot& state = snapshot.states[static_cast<std::size_t>(place.state.value)];
+    StateSnapshot& state = snapshot.states[index_of(place.state)];
     if (state.first_owner == SequenceId{}) state.first_owner = SequenceId{sequence};
   }
 }
@@ -176,7 +176,7 @@ void MemoryHistory::add_sequences(const PoolMoment& moment, KvSnapshot& snapshot
     sequence.num_tokens = sequence.num_computed_tokens;
     if (story.state == SequenceState::kRunning) {
       for (const BlockId block : sequence.block_table) {
-        BlockSnapshot& cell = snapshot.blocks[static_cast<std::size_t>(block.value)];
+        BlockSnapshot& cell = snapshot.blocks[index_of(block)];
         if (cell.first_owner.value == 0) cell.first_owner = sequence.sequence_id;
       }
     }

@@ -77,7 +77,7 @@ BlockOwners owners_of(const KvSnapshot& snapshot, const std::vector<ui::ShownSeq
     if (!is_resident(snapshot.sequences[i])) continue;
     const auto sequence = static_cast<std::uint16_t>(i);
     for (const BlockId block : snapshot.sequences[i].block_table) {
-      const auto index = static_cast<std::size_t>(block.value);
+      const auto index = index_of(block);
       if (block.value < 0 || index >= list_of.size()) continue;
       const auto [entry, is_new] =
           longer.try_emplace({list_of[index], sequence}, static_cast<std::uint16_t>(lists.size()));

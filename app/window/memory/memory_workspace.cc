@@ -47,7 +47,7 @@ std::vector<ui::ShownHostBlock> host_blocks(const MemoryHistory::Moment& moment)
   for (std::size_t i = 0; i < sequences.size() && i < ui::kNobody; ++i) {
     if (sequences[i].state != SequenceState::kSwapped) continue;
     for (const BlockId block : sequences[i].block_table) {
-      const auto index = static_cast<std::size_t>(block.value);
+      const auto index = index_of(block);
       if (block.value < 0 || index >= host.size()) continue;
       host[index].is_used = true;
       if (host[index].owner == ui::kNobody) host[index].owner = static_cast<std::uint16_t>(i);
@@ -418,7 +418,7 @@ std::string MemoryWorkspace::text_of(const HistorySource& source, std::uint64_t 
 
 std::string MemoryWorkspace::text_of_block(BlockId block) {
   const auto& blocks = shown().history.story().blocks;
-  const auto index = static_cast<std::size_t>(block.value);
+  const auto index = index_of(block);
   if (block.value < 0 || index >= blocks.size() || blocks[index].sequence == 0) return {};
   return text_of(shown(), blocks[index].sequence, blocks[index].index);
 }

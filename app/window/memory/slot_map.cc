@@ -159,8 +159,8 @@ class SlotReplay {
 };
 
 void add_owner(std::vector<ui::ShownCell>& cells, BlockId block, std::uint16_t owner) {
-  if (block.value < 0 || static_cast<std::size_t>(block.value) >= cells.size()) return;
-  auto& owners = cells[static_cast<std::size_t>(block.value)].owners;
+  if (block.value < 0 || index_of(block) >= cells.size()) return;
+  auto& owners = cells[index_of(block)].owners;
   if (owners.empty() || owners.back() != owner) owners.push_back(owner);
 }
 

@@ -12,7 +12,6 @@
 #include "tests/cuda/violations.h"
 #include "tests/model/golden_errors.h"
 #include "tests/model/one_sequence.h"
-#include "tests/support/sweep.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_models.h"
 
@@ -52,13 +51,6 @@ std::unique_ptr<kernels::Backend> emulated_backend(const std::filesystem::path& 
   return backend;
 }
 
-// Every way in a full sweep, else one way a model, in turn.
-template <class Way>
-std::vector<Way> in_turn(std::size_t index, const std::vector<Way>& ways) {
-  if (test::is_full_sweep()) return ways;
-  return {ways[index % ways.size()]};
-}
-
 // Float32 weights meet floats; keys, values, queries and softmax weights are sums of two bfloat16 numbers,
 // which have 16 bits. Logits are of the order of 10.
 constexpr double kMostError = 1e-3;
@@ -66,13 +58,12 @@ constexpr double kMostError = 1e-3;
 TEST_F(CudaArchitectures, GiveTheLogProbabilitiesOfAnIndependentProgram) {
   const test::TemporaryFolder folder;
   double worst = 0.0;
-  std::size_t index = 0;
   for (const nlohmann::json& model : test::tiny_models()) {
     const std::string name = model["name"];
-    if (test::is_for_processors(model)) continue;  // engine_test.cc: refused
+    if (test::is_for_processors(model)) continue;  // tests/cuda/engine_test.cc: refused
     test::make_tiny_model(model).write(folder / name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
-    for (const std::int32_t chunk : in_turn<std::int32_t>(index++, {0, 7})) {
+    for (const std::int32_t chunk : {0, 7}) {
       OneSequence device(folder / name, emulated_backend(folder / name, chunk == 7), kMostTokens,
                          {.block_size = chunk == 7 ? 5 : 16, .max_model_len = model["max_model_len"]});
       const double error = errors_of(device.logits_of(token_ids, chunk), model).worst;
@@ -101,13 +92,11 @@ TEST_F(CudaArchitectures, GiveTheSameBitsForEveryChunkAndBlockSizeWhenDeterminis
 // Quantised weights meet 16-bit integers (few rows) or are one float16 number each (many).
 TEST_F(CudaArchitectures, AreNearTheReferenceForQuantisedAndHalfWeights) {
   const test::TemporaryFolder folder;
-  std::size_t index = 0;
   for (const char* name :
        {"gemma", "gemma2", "gemma3", "gpt2", "llama_with_window", "phi3", "qwen2", "qwen3"}) {
     const nlohmann::json model = test::tiny_model(name);
     const std::vector<std::int32_t> token_ids = model["token_ids"];
-    for (const auto& [type, chunk] : in_turn<std::pair<TensorType, std::int32_t>>(
-             index++, {{TensorType::kF16, 0}, {TensorType::kQ4_1, 6}})) {
+    for (const auto& [type, chunk] : {std::pair{TensorType::kF16, 0}, {TensorType::kQ4_1, 6}}) {
       test::make_tiny_model(model, {.weight_type = type}).write(folder / name);
       OneSequence reference(folder / name, reference_backend(Activation::kInt16), kMostTokens);
       const std::vector<float> expected = reference.logits_of(token_ids);

@@ -14,7 +14,7 @@
 #include "tests/cuda/violations.h"
 #include "tests/engine/default_model.h"
 #include "tests/support/gguf_writer.h"
-#include "tests/support/model_files.h"
+#include "tests/support/temporary_folder.h"
 
 namespace octavo {
 namespace {

@@ -24,18 +24,31 @@ constexpr float kLayoutsWidth = 364;
 constexpr float kGroupsWidth = 450;   // of the groups beside the layouts
 constexpr float kColoursWidth = 500;  // of the colours' chips
 constexpr float kLegendWidth = 420;
+constexpr float kSharingWidth = 240;  // of what they share in memory
 constexpr float kNarrowestSharing = 150;
 constexpr float kMostSetup = 0.55f;  // of the workspace's height
 constexpr float kTreeShare = 0.40f;
 constexpr float kLeastContent = 260;  // a column's head, two lines of its text, and its foot
 
+// Answers that ended at once, or waited for room, may never have stood in one snapshot: then the words say
+// how many did.
 std::string sharing_words(const ComparisonState& comparison) {
   const ComparisonMemory& memory = comparison.memory;
   if (memory.step < 0) return {};
-  const char* what = comparison.shown_kind == ComparisonKind::kBeams ? "seat" : "column";
-  if (memory.num_shared_blocks == 0) return count_text(memory.num_tables, what) + ", no blocks shared";
-  return count_text(memory.num_tables, what) + " share " + count_text(memory.num_shared_blocks, "block") +
-         ": " + bytes_text(memory.saved_bytes) + " saved";
+  const bool is_search = comparison.shown_kind == ComparisonKind::kBeams;
+  const auto num_columns = static_cast<std::int32_t>(comparison.columns.size());
+  const bool is_part = !is_search && memory.num_tables < num_columns;
+  const std::string tables =
+      is_part ? std::to_string(memory.num_tables) + " of " + count_text(num_columns, "column") + " at once,"
+              : count_text(memory.num_tables, is_search ? "seat" : "column");
+  if (memory.num_shared_blocks == 0) return tables + (is_part ? "" : ",") + " no blocks shared";
+  return tables + (is_part ? " sharing " : " share ") + count_text(memory.num_shared_blocks, "block") + ": " +
+         bytes_text(memory.saved_bytes) + " saved";
+}
+
+// Whether layouts, the other groups and what the columns share stand beside each other.
+bool is_one_row(const Frame& frame, float width) {
+  return width >= frame.px(kLayoutsWidth + kGroupsWidth + kSharingWidth);
 }
 
 // Design pixels.
@@ -90,7 +103,7 @@ void CompareView::settle(const ComparisonState& comparison) {
 
 // Rows: layouts and the other groups, colours, and the colours' key where it does not fit beside them.
 float CompareView::toolbar_height(const Frame& frame, float width) const {
-  const bool one_row = width >= frame.px(kLayoutsWidth + kGroupsWidth);
+  const bool one_row = is_one_row(frame, width);
   const bool key_beside = width >= frame.px(kColoursWidth + kLegendWidth);
   const bool has_key = !look_.formatted && look_.colour != TextColour::kNone;
   const float colours = look_.formatted ? kChipRow : colours_height(frame, width);
@@ -104,7 +117,7 @@ void CompareView::draw_toolbar(const Frame& frame, const UiState& state, float w
   const auto before = static_cast<std::size_t>(look_.layout);
   look_.layout = static_cast<CompareLayout>(
       segments(frame, "layout", kLayouts, kLayoutIds, before, std::min(frame.px(kLayoutsWidth), width)));
-  const bool one_row = width >= frame.px(kLayoutsWidth + kGroupsWidth);
+  const bool one_row = is_one_row(frame, width);
   float y = at.y + frame.px(one_row ? 6 : kToolbarRow);
   ImGui::SetCursorScreenPos({at.x + (one_row ? frame.px(kLayoutsWidth + 16) : 0), y});
   const bool names_groups = width >= frame.px(kGroupsWidth);

@@ -61,7 +61,7 @@ void draw_facts(const Frame& frame, const MemoryWorkspaceState& state, const Blo
     const std::int32_t last = card.first_position + std::max(1, block.filled) - 1;
     fact("position " + with_thousands(card.first_position) + " – " + with_thousands(last));
   }
-  const auto index = static_cast<std::size_t>(card.block.value);
+  const auto index = index_of(card.block);
   if (index < state.blocks.size() && state.blocks[index].checkpoint >= 0)
     fact("checkpoint: state " + with_thousands(state.blocks[index].checkpoint));
   fact(block.parent >= 0 ? "parent " + std::to_string(block.parent) : std::string("no parent"));

@@ -99,7 +99,7 @@ void collect_tree(const MemoryWorkspaceState& state, std::vector<std::int32_t>& 
                   std::vector<bool>& taken) {
   for (const PrefixRun& run : state.tree) {
     for (const BlockId block : run.blocks) {
-      const auto index = static_cast<std::size_t>(block.value);
+      const auto index = index_of(block);
       if (index >= taken.size() || taken[index]) continue;
       taken[index] = true;
       order.push_back(block.value);
@@ -112,7 +112,7 @@ void collect_tables(const MemoryWorkspaceState& state, std::vector<std::int32_t>
   for (const TableLine& line : state.lines) {
     if (line.state == SequenceState::kSwapped) continue;
     for (const BlockId block : line.blocks) {
-      const auto index = static_cast<std::size_t>(block.value);
+      const auto index = index_of(block);
       if (block.value < 0 || index >= taken.size() || taken[index]) continue;
       taken[index] = true;
       order.push_back(block.value);

@@ -40,7 +40,7 @@ CellLook kept_look(const Theme& theme, RetentionClass retention) {
 
 CellLook look_of_place(const Frame& frame, const MemoryWorkspaceState& state, const ShownWindowPart& part) {
   if (part.block.value < 0) return {frame.theme.free};
-  const BlockSnapshot& block = state.snapshot->blocks[static_cast<std::size_t>(part.block.value)];
+  const BlockSnapshot& block = state.snapshot->blocks[index_of(part.block)];
   if (block.window == WindowPart::kCached) return kept_look(frame.theme, block.window_retention);
   const ImU32 colour = part.reader < state.sequences.size()
                            ? frame.theme.owner(state.sequences[part.reader].colour_index)
@@ -52,7 +52,7 @@ std::string summary_of(const MemoryWorkspaceState& state, int place) {
   const ShownWindowPart& part = state.window_parts[static_cast<std::size_t>(place)];
   std::string text = "Window part " + with_thousands(place);
   if (part.block.value < 0) return text + "\nfree";
-  const BlockSnapshot& block = state.snapshot->blocks[static_cast<std::size_t>(part.block.value)];
+  const BlockSnapshot& block = state.snapshot->blocks[index_of(part.block)];
   text += "\nof block " + with_thousands(part.block.value);
   if (block.window == WindowPart::kCached) return text + "\n" + window_keeping(block.window_retention);
   text += "\nread by " + count_text(part.num_readers, "sequence");
@@ -108,8 +108,8 @@ void draw_places(const Frame& frame, const MemoryWorkspaceState& state, float wi
   // A ring lies around its cell, and that of the first ones beyond the child.
   const float beyond = frame.px(3);
   const auto ring = [&](BlockId block) {
-    if (block.value < 0 || static_cast<std::size_t>(block.value) >= state.snapshot->blocks.size()) return;
-    const int place = state.snapshot->blocks[static_cast<std::size_t>(block.value)].window_place.value;
+    if (block.value < 0 || index_of(block) >= state.snapshot->blocks.size()) return;
+    const int place = state.snapshot->blocks[index_of(block)].window_place.value;
     if (place < 0 || place >= count) return;
     list->PushClipRect({low.x - beyond, low.y - beyond}, {low.x + size.x + beyond, low.y + size.y + beyond});
     draw_cell_ring(frame.theme, list, grid.low(place), grid.high(place));
