@@ -58,32 +58,6 @@ Json output_to_json(const CompletionOutput& output, const SamplingParams& sampli
 
 }  // namespace
 
-Result<Json> parse_json(std::string_view text, std::string_view what) {
-  // nlohmann's text parser is iterative, but destroying a value that is nested a
-  // million deep is not free: bound it.
-  constexpr int kMaxDepth = 64;
-  bool too_deep = false;
-  Json json;
-  try {
-    json = Json::parse(
-        text,
-        [&](int depth, Json::parse_event_t, Json&) {
-          if (depth > kMaxDepth) too_deep = true;
-          return !too_deep;
-        },
-        /*allow_exceptions=*/true);
-  } catch (const nlohmann::json::exception& exception) {
-    const std::string reason = exception.what();
-    const std::size_t bracket = reason.find("] ");
-    return wrong(what,
-                 "is not valid JSON (" +
-                     escape_for_message(bracket == std::string::npos ? reason : reason.substr(bracket + 2)) +
-                     ")");
-  }
-  if (too_deep) return wrong(what, "is nested deeper than " + std::to_string(kMaxDepth) + " levels");
-  return json;
-}
-
 Result<std::vector<ChatMessage>> messages_from_json(const Json& json, std::string_view what) {
   if (!json.is_array() || json.empty())
     return wrong(what,
@@ -251,10 +225,6 @@ Json to_json(const KvTotals& totals) {
     json["windows"] = to_json(totals.windows);
   }
   return json;
-}
-
-std::string dump(const Json& json, int indent) {
-  return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }
 
 std::string dump_for_output(const Json& json) {

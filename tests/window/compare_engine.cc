@@ -9,40 +9,6 @@ constexpr std::int32_t kTokensPerBlock = 16;
 
 }  // namespace
 
-TokenId SpellingTokenizer::token(const std::string& bytes) {
-  const auto [found, added] = ids_.try_emplace(bytes, static_cast<TokenId>(spellings_.size()));
-  if (added) spellings_.push_back(bytes);
-  return found->second;
-}
-
-Result<std::vector<TokenId>> SpellingTokenizer::encode(std::string_view text, bool, bool,
-                                                       const tokenizer::EncodeLimits&) const {
-  return std::vector<TokenId>(text.size() / 4 + 1, 0);
-}
-Result<std::vector<TokenId>> SpellingTokenizer::encode_spans(std::span<const tokenizer::PromptSpan>) const {
-  return std::vector<TokenId>{0};
-}
-Result<std::vector<tokenizer::PromptSpan>> SpellingTokenizer::apply_chat_template(
-    std::span<const ChatMessage> messages, const TemplateInputs&) const {
-  std::vector<tokenizer::PromptSpan> spans;
-  for (const ChatMessage& message : messages) spans.push_back({message.content, true, -1});
-  return spans;
-}
-Result<std::vector<TokenId>> SpellingTokenizer::encode_chat(std::span<const ChatMessage> messages,
-                                                            const TemplateInputs&,
-                                                            const tokenizer::EncodeLimits&) const {
-  return std::vector<TokenId>(messages.size(), 0);
-}
-std::string_view SpellingTokenizer::token_bytes(TokenId id) const {
-  const auto index = static_cast<std::size_t>(id);
-  return index < spellings_.size() ? std::string_view(spellings_[index]) : std::string_view();
-}
-std::string SpellingTokenizer::decode(std::span<const TokenId> ids, bool) const {
-  std::string text;
-  for (const TokenId id : ids) text += token_bytes(id);
-  return text;
-}
-
 CompareEngine::CompareEngine() {
   description_.model.path = "/models/SmolLM2-135M-Instruct.Q4_1.gguf";
   description_.model.name = "SmolLM2 135M Instruct";

@@ -11,36 +11,9 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "tests/support/spelling_tokenizer.h"
 
 namespace octavo::testing {
-
-// Every string is one token, numbered when it is first seen. Token 2 ends a text.
-class SpellingTokenizer final : public tokenizer::Tokenizer {
- public:
-  static constexpr TokenId kEnd = 2;
-
-  TokenId token(const std::string& bytes);
-
-  std::int32_t vocabulary_size() const override { return 1 << 20; }
-  std::optional<TokenId> bos_token_id() const override { return 1; }
-  bool is_end_of_sequence(TokenId id) const override { return id == kEnd; }
-  bool has_chat_template() const override { return true; }
-  Result<std::vector<TokenId>> encode(std::string_view text, bool parse_special, bool add_bos,
-                                      const tokenizer::EncodeLimits& limits = {}) const override;
-  Result<std::vector<TokenId>> encode_spans(std::span<const tokenizer::PromptSpan> spans) const override;
-  Result<std::vector<tokenizer::PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
-                                                                 const TemplateInputs& inputs) const override;
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
-                                           const TemplateInputs& inputs,
-                                           const tokenizer::EncodeLimits& limits = {}) const override;
-  std::string_view token_bytes(TokenId id) const override;
-  bool is_special(TokenId id) const override { return id == kEnd; }
-  std::string decode(std::span<const TokenId> ids, bool skip_special) const override;
-
- private:
-  std::deque<std::string> spellings_ = {"<unk>", "<s>", "</s>"};
-  std::map<std::string, TokenId> ids_;
-};
 
 class CompareEngine final : public Engine {
  public:
