@@ -12,6 +12,7 @@
 #include "app/commands/compare_models.h"
 #include "app/commands/generate.h"
 #include "app/commands/inspect.h"
+#include "app/commands/serve.h"
 #include "app/commands/tokenize.h"
 #include "kernels/backends.h"
 
@@ -65,6 +66,7 @@ int run_command_line(int argc, const char* const* argv, const OpenWindow& open_w
                      "Files to open in the window: text to attach, exported chats, recordings, models");
   add_generate_command(program, status);
   add_chat_command(program, status);
+  add_serve_command(program, OCTAVO_VERSION, status);
   add_tokenize_command(program, status);
   add_inspect_command(program, status);
   add_compare_models_command(program, status);

@@ -12,7 +12,7 @@ namespace octavo::app {
 namespace {
 
 volatile std::sig_atomic_t interrupt_flag = 0;
-struct sigaction previous_action;
+struct sigaction previous_interrupt, previous_terminate;
 
 void on_interrupt(int) {
   if (interrupt_flag != 0) _exit(kExitInterrupted);
@@ -71,15 +71,19 @@ void Progress::clear() {
   std::fputs("\r\x1b[K", stderr);
 }
 
-InterruptGuard::InterruptGuard() {
+InterruptGuard::InterruptGuard(StopSignals signals) : signals_(signals) {
   interrupt_flag = 0;
   struct sigaction action = {};
   action.sa_handler = on_interrupt;
   sigemptyset(&action.sa_mask);
-  sigaction(SIGINT, &action, &previous_action);  // no SA_RESTART: a read from the terminal returns
+  sigaction(SIGINT, &action, &previous_interrupt);  // no SA_RESTART: a read from the terminal returns
+  if (signals_ == StopSignals::kAndTerminate) sigaction(SIGTERM, &action, &previous_terminate);
 }
 
-InterruptGuard::~InterruptGuard() { sigaction(SIGINT, &previous_action, nullptr); }
+InterruptGuard::~InterruptGuard() {
+  sigaction(SIGINT, &previous_interrupt, nullptr);
+  if (signals_ == StopSignals::kAndTerminate) sigaction(SIGTERM, &previous_terminate, nullptr);
+}
 
 bool InterruptGuard::interrupted() { return interrupt_flag != 0; }
 

@@ -37,16 +37,25 @@ class Progress {
   int last_percent_ = -1;
 };
 
-// Ctrl+C while an object of this class lives sets a flag instead of ending the
-// process; the second one ends it.
+// Which signals ask a program to end.
+enum class StopSignals {
+  kInterrupt,     // Ctrl+C
+  kAndTerminate,  // and what systems send to services
+};
+
+// A signal while an object of this class lives sets a flag instead of ending the process; the second one ends
+// it.
 class InterruptGuard {
  public:
-  InterruptGuard();
+  explicit InterruptGuard(StopSignals signals = StopSignals::kInterrupt);
   ~InterruptGuard();
   InterruptGuard(const InterruptGuard&) = delete;
   InterruptGuard& operator=(const InterruptGuard&) = delete;
   static bool interrupted();
   static void reset();
+
+ private:
+  const StopSignals signals_;
 };
 
 }  // namespace octavo::app

@@ -53,6 +53,8 @@ class Answer {
   // The frames that a stream begins with, before any event, and ends with, when all requests have ended well.
   virtual std::string first_frames() = 0;
   virtual std::string last_frames() = 0;
+  // What shows a client that the server still works on it, while a long prompt is computed.
+  virtual std::string waiting_frames() { return ": still at work\n\n"; }
   // A frame that tells a client in mid-stream what went wrong; the last of its stream.
   virtual std::string failure_frames(const ApiError& error) = 0;
 
@@ -64,6 +66,7 @@ struct Call {
   std::vector<GenerationRequest> requests;  // at least one
   bool stream = false;
   std::unique_ptr<Answer> answer;
+  std::vector<std::string> notes = {};  // what was changed of the prompt on the way, a few words each
 };
 
 // A body as one protocol reads it. Errors name their field as subject; ApiError says which status that is.

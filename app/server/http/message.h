@@ -13,11 +13,11 @@ struct Header {
 };
 
 struct Request {
-  std::string method;  // "GET"; HEAD comes as GET, and its answer goes without the body
-  std::string path;    // as sent: nothing is percent-decoded
-  std::string query;   // behind '?', as sent; may be empty
-  std::vector<Header> headers;
-  std::string body;
+  std::string method;      // "GET"; HEAD comes as GET, and its answer goes without the body
+  std::string path;        // as sent: nothing is percent-decoded
+  std::string query = {};  // behind '?', as sent; may be empty
+  std::vector<Header> headers = {};
+  std::string body = {};
 
   // Of the first header of this name; empty when there is none.
   //   name  in lower case

@@ -1,0 +1,497 @@
+#include "app/server/service.h"
+
+#include <algorithm>
+#include <array>
+#include <exception>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <variant>
+
+#include "app/server/chat_completions.h"
+#include "app/server/completions.h"
+#include "app/server/messages.h"
+#include "app/server/request_fields.h"
+#include "app/server/responses.h"
+#include "engine/base/text.h"
+#include "engine/chat_template/civil_time.h"
+
+namespace octavo::app {
+namespace {
+
+constexpr std::size_t kWorkers = 2;
+constexpr std::size_t kMostJobs = 1024;                 // bodies that wait to be read
+constexpr std::int64_t kLongestSilenceUs = 10'000'000;  // of a stream; some clients give up after minutes
+constexpr const char* kRetryAfterSeconds = "2";         // clients wait that long, whatever it says
+
+http::Response json_response(const Json& body, int status = 200) {
+  return {.status = status, .headers = {{"Content-Type", "application/json"}}, .body = dump(body)};
+}
+
+std::string rfc3339(std::int64_t seconds) {
+  const auto text = tokenizer::format_time("%Y-%m-%dT%H:%M:%SZ", seconds);
+  return text ? *text : std::string();
+}
+
+// An id with a slash arrives as org%2Fname. Nothing else of a path is decoded.
+std::string with_slashes(std::string_view id) {
+  std::string decoded;
+  for (std::size_t i = 0; i < id.size(); ++i) {
+    const std::string_view rest = id.substr(i, 3);
+    const bool is_slash = rest == "%2F" || rest == "%2f";
+    decoded += is_slash ? '/' : id[i];
+    if (is_slash) i += 2;
+  }
+  return decoded;
+}
+
+}  // namespace
+
+// ---- routes
+
+struct Service::Exchange {
+  const Route& route;
+  http::Request request;
+  http::Reply reply;
+  std::vector<http::Header> headers;  // of every answer to it
+  std::string id;                     // that the client is told, for its log
+
+  void send(http::Response response) const {
+    response.headers.insert(response.headers.end(), headers.begin(), headers.end());
+    reply.send(std::move(response));
+  }
+  void send_error(const ApiError& error) const;
+};
+
+struct Service::Route {
+  std::string_view path;
+  std::string_view method;
+  enum class Protocol { kOpenAi, kAnthropic } protocol = Protocol::kOpenAi;
+  ParseCall parse = nullptr;  // of a route that generates
+  // Of the others; on a worker where a body comes with it.
+  void (*answer)(Service& service, const Exchange& exchange, const Json& body) = nullptr;
+  bool needs_key = true;
+};
+
+void Service::Exchange::send_error(const ApiError& error) const {
+  const bool is_anthropic = route.protocol == Route::Protocol::kAnthropic;
+  http::Response response =
+      json_response(is_anthropic ? anthropic_error(error, id) : openai_error(error), error.status);
+  if (error.status == 429) response.headers.push_back({"Retry-After", kRetryAfterSeconds});
+  send(std::move(response));
+}
+
+const std::vector<Service::Route>& Service::routes() {
+  using Protocol = Route::Protocol;
+  static constexpr auto send_result = [](const Exchange& exchange, const Result<Json>& result) {
+    if (result) return exchange.send(json_response(*result));
+    exchange.send_error(api_error_of(result.error()));
+  };
+  static const std::vector<Route> kRoutes = {
+      {.path = "/v1/completions", .method = "POST", .parse = parse_completion},
+      {.path = "/v1/chat/completions", .method = "POST", .parse = parse_chat_completion},
+      {.path = "/v1/responses", .method = "POST", .parse = parse_response_call},
+      {.path = "/v1/messages",
+       .method = "POST",
+       .protocol = Protocol::kAnthropic,
+       .parse = parse_message_call},
+      {.path = "/v1/messages/count_tokens",
+       .method = "POST",
+       .protocol = Protocol::kAnthropic,
+       .answer = [](Service& service, const Exchange& exchange,
+                    const Json& body) { send_result(exchange, service.count_tokens(body)); }},
+      {.path = "/v1/embeddings",
+       .method = "POST",
+       .answer =
+           [](Service&, const Exchange& exchange, const Json&) {
+             exchange.send_error({.message = "this model generates text and has no embeddings: use a model "
+                                             "for embeddings in a program that serves them"});
+           }},
+      {.path = "/tokenize",
+       .method = "POST",
+       .answer = [](Service& service, const Exchange& exchange,
+                    const Json& body) { send_result(exchange, service.tokenize(body)); }},
+      {.path = "/detokenize",
+       .method = "POST",
+       .answer = [](Service& service, const Exchange& exchange,
+                    const Json& body) { send_result(exchange, service.detokenize(body)); }},
+      {.path = "/reset_prefix_cache",
+       .method = "POST",
+       .answer =
+           [](Service& service, const Exchange& exchange, const Json&) {
+             service.engine_.reset_prefix_cache();
+             exchange.send({});
+           }},
+      {.path = "/v1/models",
+       .method = "GET",
+       .answer = [](Service& service, const Exchange& exchange,
+                    const Json&) { exchange.send(json_response(service.models())); }},
+      {.path = "/v1/models/",  // and an id
+       .method = "GET",
+       .answer =
+           [](Service& service, const Exchange& exchange, const Json&) {
+             const std::string id =
+                 with_slashes(std::string_view(exchange.request.path).substr(exchange.route.path.size()));
+             const Json named = {{"model", id}};
+             FieldReader fields(named);
+             read_model(fields, service.model_);
+             if (const auto known = fields.check(); !known)
+               return exchange.send_error(api_error_of(known.error()));
+             exchange.send(json_response(service.model(id)));
+           }},
+      {.path = "/tokenizer_info",
+       .method = "GET",
+       .answer = [](Service& service, const Exchange& exchange,
+                    const Json&) { exchange.send(json_response(service.tokenizer_info())); }},
+      {.path = "/metrics",
+       .method = "GET",
+       .answer = [](Service& service, const Exchange& exchange,
+                    const Json&) { exchange.send(service.metrics_text()); }},
+      {.path = "/octavo/requests",
+       .method = "GET",
+       .answer = [](Service& service, const Exchange& exchange,
+                    const Json&) { exchange.send(json_response(service.log_.to_json())); }},
+      {.path = "/version",
+       .method = "GET",
+       .answer =
+           [](Service& service, const Exchange& exchange, const Json&) {
+             exchange.send(json_response({{"version", service.options_.version}}));
+           }},
+      {.path = "/health",
+       .method = "GET",
+       .answer = [](Service&, const Exchange& exchange, const Json&) { exchange.send({}); },
+       .needs_key = false},
+  };
+  return kRoutes;
+}
+
+const Service::Route* Service::find_route(std::string_view path) {
+  for (const Route& route : routes()) {
+    const bool takes_id = route.path.ends_with('/');
+    if (takes_id ? path.size() > route.path.size() && path.starts_with(route.path) : path == route.path)
+      return &route;
+  }
+  return nullptr;
+}
+
+// ---- the service
+
+Service::Service(Engine& engine, ServiceOptions options)
+    : engine_(engine),
+      options_(std::move(options)),
+      model_{.names = options_.model_names,
+             .created = options_.unix_time_ms() / 1000,
+             .description = engine.description(),
+             .tokenizer = &engine.tokenizer()},
+      port_(options_.access.port),
+      is_loopback_(options_.access.is_loopback),
+      log_(engine.tokenizer()),
+      metrics_(model_.name(), engine.description()),
+      jobs_(kMostJobs),
+      router_(
+          engine,
+          [this](const EngineEvent& event) {
+            log_.add(event);
+            metrics_.add(event);
+          },
+          [this] { keep_streams_alive(); }) {
+  for (std::size_t i = 0; i < kWorkers; ++i) workers_.emplace_back([this] { work(); });
+}
+
+Service::~Service() {
+  jobs_.close();
+  for (std::jthread& worker : workers_) worker.join();
+  workers_.clear();
+}
+
+void Service::listens_at(std::uint16_t port, bool is_loopback) {
+  port_ = port;
+  is_loopback_ = is_loopback;
+}
+
+AccessRules Service::access() const {
+  AccessRules rules = options_.access;
+  rules.port = port_;
+  rules.is_loopback = is_loopback_;
+  return rules;
+}
+
+void Service::cancel_all() { router_.cancel_all(); }
+
+http::Response Service::refuse(int status, const std::string& sentence) {
+  return json_response(
+      openai_error({.status = status, .type = std::string(error_type_of(status)), .message = sentence}),
+      status);
+}
+
+std::optional<http::Response> Service::check_head(const http::Request& head) const {
+  const Route* route = find_route(head.path);
+  const AccessRules rules = access();
+  if (const auto error = refusal(rules, head, route == nullptr || route->needs_key)) {
+    const bool is_anthropic = route != nullptr && route->protocol == Route::Protocol::kAnthropic;
+    return json_response(is_anthropic ? anthropic_error(*error, {}) : openai_error(*error), error->status);
+  }
+  const std::vector<http::Header> headers = origin_headers(rules, head);
+  if (head.method == "OPTIONS" && !headers.empty())
+    return http::Response{.status = 204, .headers = headers, .body = {}};
+  const auto refused = [&](int status, const std::string& sentence) {
+    http::Response response = refuse(status, sentence);
+    response.headers.insert(response.headers.end(), headers.begin(), headers.end());
+    return response;
+  };
+  if (route == nullptr) return refused(404, "there is nothing at '" + escape_for_message(head.path) + "'");
+  if (head.method != route->method) {
+    http::Response response = refused(405, std::string(route->path) + " takes " + std::string(route->method));
+    response.headers.push_back({"Allow", std::string(route->method)});
+    return response;
+  }
+  return std::nullopt;
+}
+
+void Service::handle(http::Request request, http::Reply reply) {
+  const Route& route = *find_route(request.path);  // check_head() let it in
+  auto exchange = std::make_shared<Exchange>(Exchange{route, std::move(request), std::move(reply), {}, {}});
+  exchange->id = "req_" + options_.new_hex();
+  exchange->headers = origin_headers(access(), exchange->request);
+  exchange->headers.push_back(
+      {route.protocol == Route::Protocol::kAnthropic ? "request-id" : "x-request-id", exchange->id});
+  exchange->headers.push_back({"Cache-Control", "no-store"});
+  if (!route.needs_key) return route.answer(*this, *exchange, {});  // answered however much waits
+  std::function<void()> job = [this, exchange] {
+    Json body;
+    if (exchange->route.method == "POST" && !exchange->request.body.empty()) {
+      Result<Json> read = parse_json(exchange->request.body, "the body");
+      if (!read) return exchange->send_error(api_error_of(read.error()));
+      body = *std::move(read);
+      exchange->request.body.clear();
+    }
+    if (exchange->route.answer != nullptr) return exchange->route.answer(*this, *exchange, body);
+    generate(exchange, body);
+  };
+  if (!jobs_.try_push(job)) {
+    exchange->send_error({.status = 429,
+                          .type = std::string(error_type_of(429)),
+                          .message = "too many requests wait to be read: try again soon"});
+  }
+}
+
+void Service::work() {
+  while (auto job = jobs_.pop()) {
+    try {
+      (*job)();
+    } catch (const std::exception&) {  // of the JSON library or for want of memory; its Reply answers 500
+    }
+  }
+}
+
+// ---- calls
+
+// Its events come on the router's thread, and the first of them may come before submit() has returned.
+struct Service::OpenCall {
+  std::shared_ptr<Exchange> exchange;
+  std::unique_ptr<Answer> answer;
+  RequestRouter& router;
+  const Clock& clock;
+  bool stream = false;
+  std::vector<RequestId> requests = {};
+  bool begun = false;  // the head of a stream was sent
+  bool over = false;   // the client has its answer, or its error
+  std::int64_t last_sent_us = 0;
+
+  void keep_alive() {
+    if (begun && !over && clock.now_us() - last_sent_us > kLongestSilenceUs) write(answer->waiting_frames());
+  }
+  void take(std::size_t request, const EngineEvent& event) {
+    if (over) return;
+    try {
+      follow(request, event);
+    } catch (const std::exception&) {  // of the JSON library, or for want of memory
+      fail({.code = ErrorCode::kInternal, .message = "the answer cannot be written"});
+    }
+  }
+
+ private:
+  void follow(std::size_t request, const EngineEvent& event);
+  void begin();
+  void write(std::string frames);
+  void fail(const Error& failure);
+};
+
+// A stream begins with the first event that is no failure: until then the status can still say what is wrong.
+void Service::OpenCall::follow(std::size_t request, const EngineEvent& event) {
+  const std::string frames = answer->add(request, event);
+  if (const auto& failure = answer->failure()) return fail(*failure);
+  over = answer->done();
+  if (stream) {
+    if (!begun) begin();
+    write(over ? frames + answer->last_frames() : frames);
+    if (over) exchange->reply.end();
+  } else if (over) {
+    exchange->send({.headers = {{"Content-Type", "application/json"}}, .body = answer->body()});
+  }
+}
+
+void Service::OpenCall::begin() {
+  begun = true;
+  std::vector<http::Header> headers = exchange->headers;
+  headers.push_back({"Content-Type", "text/event-stream; charset=utf-8"});
+  headers.push_back({"X-Accel-Buffering", "no"});
+  exchange->reply.begin(200, std::move(headers));
+  write(answer->first_frames());
+}
+
+void Service::OpenCall::write(std::string frames) {
+  if (frames.empty()) return;
+  last_sent_us = clock.now_us();
+  exchange->reply.write(std::move(frames));
+}
+
+void Service::OpenCall::fail(const Error& failure) {
+  over = true;
+  router.cancel(requests);  // the others are of no use alone
+  const ApiError error = api_error_of(failure);
+  if (!begun) return exchange->send_error(error);
+  write(answer->failure_frames(error));
+  exchange->reply.end();
+}
+
+void Service::generate(const std::shared_ptr<Exchange>& exchange, const Json& body) {
+  const CallIdentity identity{.hex = options_.new_hex(), .created = options_.unix_time_ms() / 1000};
+  Result<Call> call = exchange->route.parse(body, model_, identity);
+  if (!call) return exchange->send_error(api_error_of(call.error()));
+  if (router_.num_waiting() + call->requests.size() > options_.max_waiting_requests) {
+    return exchange->send_error({.status = 429,
+                                 .type = std::string(error_type_of(429)),
+                                 .message = "the queue is full: " + std::to_string(router_.num_waiting()) +
+                                            " requests wait; try again soon"});
+  }
+  const auto open = std::make_shared<OpenCall>(OpenCall{.exchange = exchange,
+                                                        .answer = std::move(call->answer),
+                                                        .router = router_,
+                                                        .clock = *options_.clock,
+                                                        .stream = call->stream});
+  RequestOrigin origin{.id = identity.hex,
+                       .route = std::string(exchange->route.path),
+                       .client = std::string(exchange->request.header("user-agent")),
+                       .client_key = std::string(exchange->request.header("x-session-affinity")),
+                       .arrived_ms = options_.unix_time_ms(),
+                       .notes = std::move(call->notes)};
+  const std::vector<RequestId> ids = router_.submit(
+      std::move(call->requests),
+      [open](std::size_t request, const EngineEvent& event) { open->take(request, event); },
+      [&](const std::vector<RequestId>& submitted) {
+        open->requests = submitted;
+        for (const RequestId id : submitted) {
+          log_.begin(id, origin);
+          metrics_.begin(id);
+        }
+      });
+  exchange->reply.on_client_left([this, ids] { router_.cancel(ids); });
+  if (!open->stream) return;
+  const std::lock_guard lock(streams_mutex_);
+  std::erase_if(streams_, [](const std::weak_ptr<OpenCall>& stream) { return stream.expired(); });
+  streams_.push_back(open);
+}
+
+// On the router's thread, as all else that is written.
+void Service::keep_streams_alive() {
+  const std::lock_guard lock(streams_mutex_);
+  for (const std::weak_ptr<OpenCall>& stream : streams_)
+    if (const auto open = stream.lock()) open->keep_alive();
+}
+
+// ---- what needs no generation
+
+Json Service::model(std::string_view id) const {
+  const std::int64_t created = model_.created;
+  return {{"id", id},
+          {"object", "model"},
+          {"created", created},
+          {"owned_by", "octavo"},
+          {"root", model_.description.model.path.empty() ? Json(id) : Json(model_.description.model.name)},
+          {"parent", nullptr},
+          {"max_model_len", model_.description.max_model_len},
+          {"type", "model"},
+          {"display_name", model_.description.model.name},
+          {"created_at", rfc3339(created)},
+          {"lifecycle", "active"}};
+}
+
+// One list for the clients of both vendors. Codex wants a list of its own beside it, and reads an empty one.
+Json Service::models() const {
+  Json data = Json::array();
+  for (const std::string& name : model_.names) data.push_back(model(name));
+  return {{"object", "list"},
+          {"data", std::move(data)},
+          {"has_more", false},
+          {"first_id", model_.names.front()},
+          {"last_id", model_.names.back()},
+          {"models", Json::array()}};
+}
+
+// The shapes are vLLM's.
+Result<Json> Service::tokenize(const Json& body) const {
+  FieldReader fields(body);
+  read_model(fields, model_);
+  std::vector<TokenId> tokens;
+  if (fields.has("messages")) {
+    OCTAVO_TRY(const Call call, parse_chat_completion(body, model_, {}));
+    OCTAVO_TRY(tokens, encode_chat(std::get<ChatPrompt>(call.requests.front().prompt)));
+  } else {
+    const std::string prompt = fields.text("prompt").value_or("");
+    const bool add_special_tokens = fields.flag("add_special_tokens").value_or(true);
+    if (!fields.has("prompt")) fields.refuse("prompt", "a text, or messages in its place");
+    OCTAVO_TRY_VOID(fields.check());
+    OCTAVO_TRY(tokens, model_.tokenizer->encode(prompt, /*parse_special=*/false, add_special_tokens));
+  }
+  Json texts = Json::array();
+  for (const TokenId id : tokens) texts.push_back(sanitise_utf8(model_.tokenizer->token_bytes(id)));
+  return Json{{"count", tokens.size()},
+              {"max_model_len", model_.description.max_model_len},
+              {"tokens", tokens},
+              {"token_strs", std::move(texts)}};
+}
+
+Result<Json> Service::detokenize(const Json& body) const {
+  FieldReader fields(body);
+  read_model(fields, model_);
+  const auto tokens = fields.token_ids("tokens", model_.tokenizer->vocabulary_size());
+  if (!tokens) fields.refuse("tokens", "a list of token ids");
+  OCTAVO_TRY_VOID(fields.check());
+  return Json{{"prompt", model_.tokenizer->decode(*tokens, /*skip_special=*/false)}};
+}
+
+Result<Json> Service::count_tokens(const Json& body) const {
+  OCTAVO_TRY(const ChatPrompt prompt, parse_counted_messages(body, model_));
+  OCTAVO_TRY(const std::vector<TokenId> tokens, encode_chat(prompt));
+  return Json{{"input_tokens", tokens.size()}};
+}
+
+Result<std::vector<TokenId>> Service::encode_chat(const ChatPrompt& prompt) const {
+  return model_.tokenizer->encode_chat(prompt.messages,
+                                       {options_.unix_time_ms() / 1000, prompt.template_values});
+}
+
+Json Service::tokenizer_info() const {
+  const tokenizer::Tokenizer& tokenizer = *model_.tokenizer;
+  Json end = nullptr;
+  for (TokenId id = 0; id < tokenizer.vocabulary_size() && end.is_null(); ++id)
+    if (tokenizer.is_end_of_sequence(id)) end = sanitise_utf8(tokenizer.token_bytes(id));
+  const auto bos = tokenizer.bos_token_id();
+  return {{"bos_token", bos ? Json(sanitise_utf8(tokenizer.token_bytes(*bos))) : Json(nullptr)},
+          {"eos_token", std::move(end)},
+          {"vocab_size", tokenizer.vocabulary_size()},
+          {"model_max_length", model_.description.max_model_len}};
+}
+
+http::Response Service::metrics_text() const {
+  PoolLevels levels;
+  if (const auto snapshot = engine_.kv_snapshot(SnapshotScope::kSequences))
+    levels = {.totals = snapshot->totals,
+              .used_blocks = snapshot->figures.used_blocks,
+              .cached_blocks = snapshot->figures.cached_blocks};
+  return {.status = 200,
+          .headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
+          .body = metrics_.text(levels)};
+}
+
+}  // namespace octavo::app

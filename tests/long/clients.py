@@ -1,0 +1,333 @@
+#!/usr/bin/env python3
+"""The official Python clients of OpenAI and Anthropic against `octavo serve`, and what strangers may not do.
+
+usage: clients.py OCTAVO [TEST...]
+
+Installs the clients into ~/.cache/octavo/clients (--work FOLDER) the first time. The model is the default one.
+"""
+import argparse
+import concurrent.futures
+import http.client
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import time
+import unittest
+
+PACKAGES = ["openai==3.57.0", "anthropic==2.14.0"]
+KEY = "a-key-of-this-test"
+QUESTION = [{"role": "user", "content": "Name three colours."}]
+
+
+class Server:
+    """`octavo serve` on a free port, until stop()."""
+
+    def __init__(self, octavo):
+        self.process = subprocess.Popen([octavo, "serve", "--port", "0", "--api-key", KEY, "--max-model-len", "2048"],
+                                        stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if found := re.search(r"listening on http://127.0.0.1:(\d+)", line):
+                self.port = int(found.group(1))
+                break
+        else:
+            raise RuntimeError(f"octavo serve ended with status {self.process.wait()}")
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def request(self, method, path, body=None, headers=None, key=KEY):
+        """(status, headers, text)"""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        sent = {"Authorization": f"Bearer {key}"} if key else {}
+        if body is not None:
+            sent["Content-Type"] = "application/json"
+        sent.update(headers or {})
+        connection.request(method, path, json.dumps(body) if body is not None else None, sent)
+        answer = connection.getresponse()
+        text = answer.read().decode()
+        connection.close()
+        return answer.status, dict(answer.getheaders()), text
+
+    def metric(self, name):
+        text = self.request("GET", "/metrics")[2]
+        return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(name + "{"))
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait(60)
+
+
+class ClientTest(unittest.TestCase):
+    server = None
+    octavo = None
+
+    @classmethod
+    def setUpClass(cls):
+        import anthropic
+        import openai
+
+        cls.openai = openai.OpenAI(base_url=cls.server.url + "/v1", api_key=KEY, max_retries=0)
+        cls.anthropic = anthropic.Anthropic(base_url=cls.server.url, api_key=KEY, max_retries=0)
+        cls.model = cls.openai.models.list().data[0].id
+
+    def complete(self, **fields):
+        return self.openai.completions.create(**{"model": self.model, "prompt": "The capital of France is",
+                                                 "max_tokens": 8, "temperature": 0, **fields})
+
+    def chat(self, **fields):
+        return self.openai.chat.completions.create(**{"model": self.model, "messages": QUESTION, "max_tokens": 24,
+                                                      "temperature": 0, **fields})
+
+
+class SmallRoutes(ClientTest):
+    def test_models_are_listed_and_found_by_name(self):
+        listed = self.openai.models.list().data
+        self.assertEqual(self.openai.models.retrieve(self.model).id, self.model)
+        self.assertEqual(listed[0].max_model_len, 2048)
+        self.assertEqual(self.anthropic.models.list().data[0].id, self.model)
+
+    def test_health_needs_no_key_and_everything_else_does(self):
+        self.assertEqual(self.server.request("GET", "/health", key=None)[0], 200)
+        for path in ["/v1/models", "/metrics", "/tokenizer_info", "/octavo/requests"]:
+            self.assertEqual(self.server.request("GET", path, key=None)[0], 401, path)
+            self.assertEqual(self.server.request("GET", path, key="wrong")[0], 401, path)
+
+    def test_head_is_answered_without_a_body(self):
+        status, headers, text = self.server.request("HEAD", "/metrics")
+        self.assertEqual((status, text), (200, ""))
+        self.assertIn("version=0.0.4", headers["Content-Type"])
+
+    def test_texts_become_tokens_and_texts_again(self):
+        status, _, text = self.server.request("POST", "/tokenize", {"prompt": "Hello, world"})
+        tokens = json.loads(text)
+        self.assertEqual((status, tokens["count"]), (200, len(tokens["tokens"])))
+        back = json.loads(self.server.request("POST", "/detokenize", {"tokens": tokens["tokens"]})[2])
+        self.assertEqual(back["prompt"], "Hello, world")
+        chat = json.loads(self.server.request("POST", "/tokenize", {"messages": QUESTION})[2])
+        self.assertGreater(chat["count"], 10)
+
+    def test_the_list_of_requests_says_where_prompts_part(self):
+        system = "You answer at line 79 of 85. " * 30
+        for end in ["Monday", "Tuesday"]:
+            self.chat(messages=[{"role": "system", "content": system + end + ". " + system}, *QUESTION])
+        newest = json.loads(self.server.request("GET", "/octavo/requests")[2])["requests"][0]
+        difference = newest["difference"]
+        self.assertIn("Tuesday", difference["mine"]["token"] + difference["mine"]["after"])
+        self.assertIn("Monday", difference["theirs"]["token"] + difference["theirs"]["after"])
+        self.assertGreater(newest["prompt_tokens"]["computed"], 100)
+
+
+class Completions(ClientTest):
+    def test_the_published_example_has_the_published_shape(self):
+        status, _, text = self.server.request("POST", "/v1/completions", {
+            "model": self.model, "prompt": "San Francisco is a", "max_tokens": 7, "temperature": 0})
+        answer = json.loads(text)
+        self.assertEqual(status, 200)
+        self.assertRegex(answer["id"], r"^cmpl-[0-9a-f]{32}$")
+        self.assertEqual(answer["object"], "text_completion")
+        choice = answer["choices"][0]
+        self.assertEqual(set(choice), {"index", "text", "logprobs", "finish_reason", "stop_reason", "prompt_logprobs"})
+        self.assertEqual((choice["finish_reason"], choice["stop_reason"], choice["logprobs"]), ("length", None, None))
+        self.assertEqual(answer["usage"]["completion_tokens"], 7)
+        self.assertEqual(answer["usage"]["total_tokens"], answer["usage"]["prompt_tokens"] + 7)
+
+    def test_the_text_is_that_of_generate(self):
+        made = subprocess.run([self.octavo, "generate", "--prompt", "The capital of France is", "--max-tokens", "8",
+                               "--temperature", "0", "--json"], stdout=subprocess.PIPE, check=True)
+        expected = json.loads(made.stdout)["requests"][0]["outputs"][0]["text"]
+        self.assertEqual(self.complete().choices[0].text, expected)
+        self.assertEqual("".join(piece.choices[0].text for piece in self.complete(stream=True)), expected)
+
+    def test_sixteen_tokens_unless_more_are_asked_for(self):
+        answer = self.openai.completions.create(model=self.model, prompt="Once upon a time", temperature=0)
+        self.assertEqual(answer.usage.completion_tokens, 16)
+
+    def test_lists_and_samples_are_numbered(self):
+        answer = self.complete(prompt=["One", "Two"], n=2, temperature=0.8, seed=5)
+        self.assertEqual([choice.index for choice in answer.choices], [0, 1, 2, 3])
+        self.assertEqual(answer.usage.completion_tokens, 32)
+
+    def test_a_prompt_is_scored_without_generating(self):
+        answer = self.complete(max_tokens=0, echo=True, logprobs=1)
+        logprobs = answer.choices[0].logprobs
+        self.assertEqual(answer.choices[0].text, "The capital of France is")
+        self.assertIsNone(logprobs.token_logprobs[0])
+        self.assertEqual(len(logprobs.tokens), answer.usage.prompt_tokens)
+        for token_logprob, top in zip(logprobs.token_logprobs[1:], logprobs.top_logprobs[1:]):
+            self.assertLessEqual(token_logprob, max(top.values()))
+            self.assertIn(token_logprob, top.values())
+
+    def test_a_stop_text_is_not_shown_and_named(self):
+        whole = self.complete(max_tokens=24).choices[0].text
+        stop = whole[10:14]
+        stopped = self.complete(max_tokens=24, stop=[stop]).choices[0]
+        self.assertEqual((stopped.text, stopped.finish_reason, stopped.stop_reason),
+                         (whole[:whole.index(stop)], "stop", stop))
+
+    def test_usage_comes_last_when_it_is_asked_for(self):
+        pieces = list(self.complete(stream=True, stream_options={"include_usage": True}))
+        self.assertEqual((pieces[-1].choices, pieces[-1].usage.completion_tokens), ([], 8))
+
+
+class Chats(ClientTest):
+    def test_a_stream_is_the_answer(self):
+        whole = self.chat().choices[0].message.content
+        pieces = list(self.chat(stream=True))
+        self.assertEqual(pieces[0].choices[0].delta.role, "assistant")
+        self.assertEqual("".join(piece.choices[0].delta.content or "" for piece in pieces), whole)
+
+    def test_the_stream_helper_follows(self):
+        with self.openai.chat.completions.stream(model=self.model, messages=QUESTION, temperature=0) as stream:
+            for _ in stream:
+                pass
+            self.assertEqual(stream.get_final_completion().choices[0].finish_reason, "stop")
+
+    def test_log_probabilities_of_tokens(self):
+        content = self.chat(logprobs=True, top_logprobs=3).choices[0].logprobs.content
+        text = b"".join(bytes(token.bytes) for token in content).decode()
+        self.assertTrue(text.startswith(self.chat().choices[0].message.content))
+        self.assertTrue(all(len(token.top_logprobs) == 3 for token in content))
+
+    def test_a_seed_repeats_an_answer(self):
+        answers = {self.chat(temperature=1, seed=7).choices[0].message.content for _ in range(2)}
+        self.assertEqual(len(answers), 1)
+
+    def test_the_second_turn_reuses_the_first(self):
+        first = self.chat(messages=[{"role": "user", "content": "Tell me of rivers. " * 20}])
+        second = self.chat(messages=[{"role": "user", "content": "Tell me of rivers. " * 20},
+                                     {"role": "assistant", "content": first.choices[0].message.content},
+                                     {"role": "user", "content": "And of lakes?"}])
+        self.assertGreater(second.usage.prompt_tokens_details.cached_tokens, 80)
+
+    def test_what_cannot_be_done_is_refused_by_name(self):
+        import openai
+
+        tool = {"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}
+        for fields in [{"tools": [tool]}, {"response_format": {"type": "json_object"}}, {"n": 1000},
+                       {"temperature": -1}]:
+            with self.assertRaises(openai.BadRequestError) as refused:
+                self.chat(**fields)
+            self.assertIn(list(fields)[0], str(refused.exception))
+
+    def test_many_at_once_answer_as_alone(self):
+        prompts = [f"Number {i}: the sea is" for i in range(64)]
+        alone = [self.complete(prompt=prompt, max_tokens=6).choices[0].text for prompt in prompts[:8]]
+
+        def ask(prompt):
+            return "".join(piece.choices[0].text for piece in self.complete(prompt=prompt, max_tokens=6, stream=True))
+
+        with concurrent.futures.ThreadPoolExecutor(64) as pool:
+            together = list(pool.map(ask, prompts))
+        self.assertEqual(together[:8], alone)
+
+    def test_who_leaves_frees_the_blocks(self):
+        for stream in [True, False]:
+            connection = http.client.HTTPConnection("127.0.0.1", self.server.port)
+            connection.request("POST", "/v1/completions", json.dumps(
+                {"prompt": "Once", "max_tokens": 1900, "ignore_eos": True, "stream": stream}),
+                {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"})
+            end = time.monotonic() + 20
+            while self.server.metric("vllm:num_requests_running") == 0 and time.monotonic() < end:
+                time.sleep(0.01)
+            self.assertEqual(self.server.metric("vllm:num_requests_running"), 1)
+            connection.close() if not stream else connection.sock.close()
+            left = time.monotonic()
+            while self.server.metric("vllm:num_requests_running") > 0:
+                self.assertLess(time.monotonic() - left, 5)
+
+
+class OtherProtocols(ClientTest):
+    def test_responses_and_their_stream(self):
+        answer = self.openai.responses.create(model=self.model, input="Name three colours.", temperature=0,
+                                              max_output_tokens=24)
+        with self.openai.responses.stream(model=self.model, input="Name three colours.", temperature=0) as stream:
+            types = [event.type for event in stream]
+            final = stream.get_final_response()
+        self.assertEqual((types[0], types[-1]), ("response.created", "response.completed"))
+        self.assertTrue(final.output_text.startswith(answer.output_text))
+        self.assertEqual(answer.usage.total_tokens, answer.usage.input_tokens + answer.usage.output_tokens)
+
+    def test_messages_and_their_stream(self):
+        fields = {"model": self.model, "max_tokens": 24, "messages": QUESTION}
+        answer = self.anthropic.messages.create(**fields)
+        self.assertEqual((answer.role, answer.content[0].type), ("assistant", "text"))
+        with self.anthropic.messages.stream(**fields) as stream:
+            text = "".join(stream.text_stream)
+            final = stream.get_final_message()
+        self.assertEqual(final.content[0].text, text)
+        self.assertIn(final.stop_reason, ["end_turn", "max_tokens"])
+        counted = self.anthropic.messages.count_tokens(model=self.model, messages=QUESTION).input_tokens
+        self.assertEqual(counted, answer.usage.input_tokens + answer.usage.cache_read_input_tokens)
+
+    def test_failures_are_what_each_client_knows(self):
+        import anthropic
+        import openai
+
+        with self.assertRaises(openai.NotFoundError) as refused:
+            self.chat(model="another")
+        self.assertIn(self.model, str(refused.exception))
+        with self.assertRaises(anthropic.NotFoundError):
+            self.anthropic.messages.create(model="another", max_tokens=4, messages=QUESTION)
+        long = [{"role": "user", "content": "many words " * 4000}]
+        for stream in [False, True]:
+            with self.assertRaises(openai.BadRequestError) as refused:
+                self.chat(messages=long, stream=stream)
+            self.assertEqual(refused.exception.code, "context_length_exceeded")
+        with self.assertRaises(anthropic.BadRequestError) as refused:
+            self.anthropic.messages.create(model=self.model, max_tokens=4, messages=long)
+        self.assertIn("prompt is too long", str(refused.exception))
+        with self.assertRaises(openai.BadRequestError):
+            self.openai.embeddings.create(model=self.model, input="a")
+        with self.assertRaises(openai.AuthenticationError):
+            self.openai.with_options(api_key="wrong").models.list()
+
+
+class Strangers(ClientTest):
+    def test_other_hosts_pages_and_forms_are_refused(self):
+        for headers, status in [({"Host": "evil.example"}, 421), ({"Host": f"127.0.0.1:{self.server.port + 1}"}, 421),
+                                ({"Origin": "https://evil.example"}, 403), ({"Origin": "null"}, 403)]:
+            for path in ["/health", "/v1/models"]:
+                self.assertEqual(self.server.request("GET", path, headers=headers)[0], status, headers)
+        status, _, text = self.server.request("POST", "/v1/completions", {"prompt": "a"},
+                                              {"Content-Type": "text/plain"})
+        self.assertEqual(status, 415)
+        self.assertIn("message", json.loads(text)["error"])
+        status, headers, _ = self.server.request("OPTIONS", "/v1/completions", headers={"Origin": "https://a.example"})
+        self.assertEqual(status, 403)
+        self.assertFalse([name for name in headers if name.lower().startswith("access-control")])
+
+    def test_wrong_paths_methods_and_bodies(self):
+        self.assertEqual(self.server.request("GET", "/v1/nothing")[0], 404)
+        self.assertEqual(self.server.request("GET", "/v1/completions")[0], 405)
+        for body in [[], "text", {"prompt": 7}, {}]:
+            self.assertEqual(self.server.request("POST", "/v1/completions", body)[0], 400, body)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("octavo")
+    parser.add_argument("tests", nargs="*")
+    parser.add_argument("--work", default="~/.cache/octavo/clients")
+    options = parser.parse_args()
+    work = pathlib.Path(options.work).expanduser()
+    python = work / "bin/python3"
+    if pathlib.Path(sys.executable).parent != python.parent:
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", work], check=True)
+        subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES], check=True)
+        os.execv(python, [str(python), *sys.argv])
+    ClientTest.octavo = options.octavo
+    ClientTest.server = Server(options.octavo)
+    try:
+        program = unittest.main(argv=[sys.argv[0], "-v", *options.tests], exit=False)
+    finally:
+        ClientTest.server.stop()
+    result = program.result
+    failed = len(result.failures) + len(result.errors)
+    print(f"{result.testsRun - failed} passed, {failed} failed, {len(result.skipped)} skipped")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
