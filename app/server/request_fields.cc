@@ -106,9 +106,9 @@ std::optional<std::uint64_t> read_seed(FieldReader& fields) {
 std::map<TokenId, double> read_logit_bias(FieldReader& fields, std::int32_t vocabulary_size) {
   const Json* const object = fields.object("logit_bias");
   if (object == nullptr) return {};
-  if (object->size() > kMaxBiasedTokens) {
+  if (object->size() > kMaxListed) {
     fields.fail(option_out_of_range(fields.path_of("logit_bias"),
-                                    "at most " + std::to_string(kMaxBiasedTokens) + " token ids",
+                                    "at most " + std::to_string(kMaxListed) + " token ids",
                                     std::to_string(object->size())));
     return {};
   }
@@ -358,10 +358,10 @@ SamplingFields read_sampling(FieldReader& fields, const ServedModel& model) {
   assign_read(fields.number("repetition_penalty"), sampling.repetition_penalty);
   assign_read(fields.small_integer("min_tokens"), sampling.min_tokens);
   assign_read(fields.texts("stop", kMaxStopTexts), sampling.stop);
-  assign_read(fields.token_ids("stop_token_ids", vocabulary_size, kMaxBiasedTokens), sampling.stop_token_ids);
+  assign_read(fields.token_ids("stop_token_ids", vocabulary_size, kMaxListed), sampling.stop_token_ids);
   assign_read(fields.flag("include_stop_str_in_output"), sampling.include_stop_str_in_output);
   assign_read(fields.flag("ignore_eos"), sampling.ignore_eos);
-  assign_read(fields.texts("bad_words", kMaxBiasedTokens), sampling.bad_words);
+  assign_read(fields.texts("bad_words", kMaxListed), sampling.bad_words);
   assign_read(fields.number("length_penalty"), sampling.length_penalty);
   assign_read(fields.flag("early_stopping"), sampling.early_stopping);
   sampling.allowed_token_ids = fields.token_ids("allowed_token_ids", vocabulary_size);

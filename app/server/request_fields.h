@@ -117,10 +117,10 @@ std::span<const UnsupportedField> commonly_unsupported();
 // `model`, absent or one of its names; else kNotFound, with the name that is there, and subject "model".
 void read_model(FieldReader& fields, const ServedModel& model);
 
-inline constexpr std::int32_t kMaxChoices = 128;       // n and best_of of a call
-inline constexpr std::int32_t kMaxTopLogprobs = 20;    // logprobs and top_logprobs
-inline constexpr std::size_t kMaxStopTexts = 16;       // stop and stop_sequences
-inline constexpr std::size_t kMaxBiasedTokens = 1024;  // logit_bias
+inline constexpr std::int32_t kMaxChoices = 128;     // n and best_of of a call
+inline constexpr std::int32_t kMaxTopLogprobs = 20;  // logprobs and top_logprobs
+inline constexpr std::size_t kMaxStopTexts = 16;     // stop and stop_sequences
+inline constexpr std::size_t kMaxListed = 1024;      // logit_bias, stop_token_ids, bad_words
 
 struct SamplingFields {
   SamplingParams sampling = {};  // max_tokens, logprobs and prompt_logprobs are the caller's
