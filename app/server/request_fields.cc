@@ -186,8 +186,11 @@ std::optional<std::vector<TokenId>> token_ids_of(const Json& list, std::int32_t 
 
 FieldReader::FieldReader(const Json& object, std::string path)
     : object_(object.is_object() ? &object : nullptr), path_(std::move(path)) {
-  if (object_ == nullptr)
-    fail(option_out_of_range(path_.empty() ? "the body" : path_, "an object", value_for_message(object)));
+  if (object_ != nullptr) return;
+  Error error =
+      option_out_of_range(path_.empty() ? "the body" : path_, "an object", value_for_message(object));
+  error.subject = path_;
+  fail(std::move(error));
 }
 
 const Json* FieldReader::find(std::string_view name) {
