@@ -84,7 +84,8 @@ std::vector<AnswerStep> GrowingAnswer::fold(const RequestFailed& event) {
   return {};
 }
 
-// Events come token by token or nearly so; what a mark is made of belongs to the thinking before or behind it.
+// Events come token by token or nearly so; what a mark is made of belongs to the thinking before or behind
+// it.
 void GrowingAnswer::count(const std::vector<AnswerPart>& parts, std::int32_t num_tokens) {
   num_output_tokens_ += num_tokens;
   num_undecided_tokens_ += num_tokens;

@@ -42,8 +42,8 @@ enum class BlocksAreTold : std::uint8_t { kAsTheyGrow, kAtTheEnd };
 
 class GrowingAnswer {
  public:
-  // `begun` is the beginning of the answer that the client gave (ChatPrompt::continue_answer); it is read, but
-  // no block holds it. The tokenizer outlives this.
+  // `begun` is the beginning of the answer that the client gave (ChatPrompt::continue_answer); it is read,
+  // but no block holds it. The tokenizer outlives this.
   GrowingAnswer(BlocksAreTold told, const tokenizer::Tokenizer* tokenizer, std::string begun);
 
   // What has become of the blocks by this event.
@@ -83,7 +83,7 @@ class GrowingAnswer {
   AnswerReader reader_;
 
   std::vector<AnswerBlock> blocks_;
-  std::size_t part_index_ = 0;         // of the first part that is not told to its end
+  std::size_t part_index_ = 0;          // of the first part that is not told to its end
   std::optional<std::size_t> told_to_;  // end in text_ of what is told of it; none: its block is not open
 
   bool done_ = false;
