@@ -124,13 +124,14 @@ class MessageAnswer final : public Answer {
     return stop != nullptr ? Json(*stop) : Json(nullptr);
   }
 
-  // The first three add up to the prompt. Nothing is told as written to the cache: that is a price, and a
-  // part of the prompt that would be missing from input_tokens.
+  // Of the input, the three add up to the prompt. Nothing is told as written to the cache: that is a price,
+  // and a part of the prompt that would be missing from input_tokens.
   Json usage() const {
     return {{"input_tokens", growing_.num_prompt_tokens() - growing_.num_cached_tokens()},
             {"cache_creation_input_tokens", 0},
             {"cache_read_input_tokens", growing_.num_cached_tokens()},
-            {"output_tokens", growing_.num_output_tokens()}};
+            {"output_tokens", growing_.num_output_tokens()},
+            {"output_tokens_details", {{"thinking_tokens", growing_.num_thinking_tokens()}}}};
   }
 
   bool streams_;
@@ -281,8 +282,8 @@ void read_thinking(FieldReader& fields, const ServedModel& model, TemplateValues
     inner.fail(missing_message_field("thinking.type"));
   } else if (*type == "enabled" || *type == "adaptive" || *type == "disabled") {
     choose_thinking(*type != "disabled", model, values);
-  } else {
-    inner.refuse("type", "enabled, adaptive or disabled");
+  } else if (*type != "between_tools") {  // of which there are none: as usual
+    inner.refuse("type", "enabled, adaptive, between_tools or disabled");
   }
   adopt_message_error(fields, inner);
 }

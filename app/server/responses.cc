@@ -147,9 +147,11 @@ class ResponseAnswer final : public Answer {
     return told;
   }
 
+  // Clients expect each of these. Writing to the cache costs nothing here, so nothing is told of it.
   Json usage() const {
     return {{"input_tokens", growing_.num_prompt_tokens()},
-            {"input_tokens_details", {{"cached_tokens", growing_.num_cached_tokens()}}},
+            {"input_tokens_details",
+             {{"cached_tokens", growing_.num_cached_tokens()}, {"cache_write_tokens", 0}}},
             {"output_tokens", growing_.num_output_tokens()},
             {"output_tokens_details", {{"reasoning_tokens", growing_.num_thinking_tokens()}}},
             {"total_tokens", growing_.num_prompt_tokens() + growing_.num_output_tokens()}};

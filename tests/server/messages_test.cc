@@ -62,7 +62,7 @@ TEST_F(Messages, AStreamIsTheseEvents) {
       "event: message_start\n"
       R"(data: {"type":"message_start","message":{"id":"msg_00ff","type":"message","role":"assistant",)"
       R"("model":"tiny","content":[],"stop_reason":null,"stop_sequence":null,"usage":{"input_tokens":1,)"
-      R"("cache_creation_input_tokens":0,"cache_read_input_tokens":1,"output_tokens":0}}})"
+      R"("cache_creation_input_tokens":0,"cache_read_input_tokens":1,"output_tokens":0,"output_tokens_details":{"thinking_tokens":0}}}})"
       "\n\nevent: content_block_start\n"
       R"(data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}})"
       "\n\nevent: content_block_delta\n"
@@ -74,7 +74,7 @@ TEST_F(Messages, AStreamIsTheseEvents) {
       "\n\nevent: message_delta\n"
       R"(data: {"type":"message_delta","delta":{"stop_reason":"end_turn","stop_sequence":null},)"
       R"("usage":{"input_tokens":1,"cache_creation_input_tokens":0,"cache_read_input_tokens":1,)"
-      R"("output_tokens":2}})"
+      R"("output_tokens":2,"output_tokens_details":{"thinking_tokens":0}}})"
       "\n\nevent: message_stop\n"
       R"(data: {"type":"message_stop"})"
       "\n\n");
@@ -111,7 +111,7 @@ TEST_F(Messages, AWholeAnswerIsOneObject) {
             R"({"id":"msg_00ff","type":"message","role":"assistant","model":"tiny",)"
             R"("content":[{"type":"text","text":"Hello."}],"stop_reason":"end_turn","stop_sequence":null,)"
             R"("usage":{"input_tokens":2,"cache_creation_input_tokens":0,"cache_read_input_tokens":0,)"
-            R"("output_tokens":2}})");
+            R"("output_tokens":2,"output_tokens_details":{"thinking_tokens":0}}})");
 }
 
 TEST_F(Messages, SaysWhatEndedTheAnswer) {
@@ -133,6 +133,13 @@ TEST_F(Messages, WhatWasReadFromTheCacheAndTheRestAddUpToThePrompt) {
   EXPECT_EQ(usage["input_tokens"], 2);
   EXPECT_EQ(usage["cache_read_input_tokens"], 3);
   EXPECT_EQ(usage["cache_creation_input_tokens"], 0);
+}
+
+TEST_F(Messages, ThinkingIsCountedWithItsMarks) {
+  const ScriptedAnswer script{.tokens = {"<think>", "Hm", "m.", "</think>", "Yes", "."}};
+  const Json usage = body_of(parse_message_call, kAskMessages, script)["usage"];
+  EXPECT_EQ(usage["output_tokens"], 6);
+  EXPECT_EQ(usage["output_tokens_details"]["thinking_tokens"], 4);
 }
 
 // What begins as an answer and is thinking by its end is told otherwise in a stream: the next test.
@@ -318,6 +325,7 @@ TEST_F(Messages, ThinkingIsTheSwitchOfTheModelsTemplate) {
             (TemplateValues{{"enable_thinking", true}}));
   EXPECT_EQ(values(R"({"type":"adaptive"})"), (TemplateValues{{"enable_thinking", true}}));
   EXPECT_EQ(values(R"({"type":"disabled"})"), (TemplateValues{{"enable_thinking", false}}));
+  EXPECT_TRUE(values(R"({"type":"between_tools"})").empty());
   EXPECT_TRUE(values("null").empty());
 }
 

@@ -82,17 +82,18 @@ TEST_F(Responses, AWholeAnswerIsOneObject) {
                             R"({"model":"tiny","input":"What?","instructions":"be kind","metadata":{"k":"v"},
                                       "temperature":0.5,"max_output_tokens":9,"store":true,"tool_choice":"none"})",
                             {.num_cached_tokens = 1, .tokens = {"Hel", "lo."}});
-  EXPECT_EQ(dump(body),
-            R"({"id":"resp_00ff","object":"response","created_at":7,"status":"completed","background":false,)"
-            R"("error":null,"incomplete_details":null,"instructions":"be kind","max_output_tokens":9,)"
-            R"("model":"tiny","output":[{"id":"msg_00ff_0","type":"message","status":"completed",)"
-            R"("role":"assistant","content":[{"type":"output_text","text":"Hello.","annotations":[],)"
-            R"("logprobs":[]}]}],"parallel_tool_calls":true,"previous_response_id":null,)"
-            R"("reasoning":{"effort":null,"summary":null},"store":false,"temperature":0.5,)"
-            R"("text":{"format":{"type":"text"}},"tool_choice":"none","tools":[],"top_p":1.0,)"
-            R"("truncation":"disabled","usage":{"input_tokens":2,"input_tokens_details":{"cached_tokens":1},)"
-            R"("output_tokens":2,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":4},)"
-            R"("metadata":{"k":"v"}})");
+  EXPECT_EQ(
+      dump(body),
+      R"({"id":"resp_00ff","object":"response","created_at":7,"status":"completed","background":false,)"
+      R"("error":null,"incomplete_details":null,"instructions":"be kind","max_output_tokens":9,)"
+      R"("model":"tiny","output":[{"id":"msg_00ff_0","type":"message","status":"completed",)"
+      R"("role":"assistant","content":[{"type":"output_text","text":"Hello.","annotations":[],)"
+      R"("logprobs":[]}]}],"parallel_tool_calls":true,"previous_response_id":null,)"
+      R"("reasoning":{"effort":null,"summary":null},"store":false,"temperature":0.5,)"
+      R"("text":{"format":{"type":"text"}},"tool_choice":"none","tools":[],"top_p":1.0,)"
+      R"("truncation":"disabled","usage":{"input_tokens":2,"input_tokens_details":{"cached_tokens":1,"cache_write_tokens":0},)"
+      R"("output_tokens":2,"output_tokens_details":{"reasoning_tokens":0},"total_tokens":4},)"
+      R"("metadata":{"k":"v"}})");
 }
 
 TEST_F(Responses, ReasoningIsAnItemOfItsOwnBeforeTheMessage) {
