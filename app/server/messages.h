@@ -1,7 +1,7 @@
 // Anthropic's messages: /v1/messages, what /v1/messages/count_tokens counts, and errors as its clients read
 // them. Text only: tools, images and documents are refused with the place where they stand.
 //
-// What a client thinks of the prompt's order is kept: a message of the role system stays where it stands,
+// The order that a client gave is kept: a message of the role system stays where it stands,
 // since moving it to the front would change everything behind it in the next turn. cache_control changes
 // nothing: every prefix is kept.
 //
