@@ -1,0 +1,131 @@
+#include "app/server/growing_answer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace octavo::app {
+namespace {
+
+// No mark of thinking and no blank space behind it is more tokens.
+constexpr std::size_t kMostTokensOfOpener = 16;
+
+std::size_t end_without_blanks(std::string_view text, std::size_t begin, std::size_t end) {
+  while (end > begin && std::string_view(" \t\r\n").find(text[end - 1]) != std::string_view::npos) --end;
+  return end;
+}
+
+}  // namespace
+
+GrowingAnswer::GrowingAnswer(BlocksAreTold told, const tokenizer::Tokenizer* tokenizer, std::string begun)
+    : told_(told), tokenizer_(tokenizer), begun_bytes_(begun.size()), text_(std::move(begun)) {}
+
+std::vector<AnswerStep> GrowingAnswer::add(const EngineEvent& event) {
+  return std::visit(
+      [&](const auto& e) -> std::vector<AnswerStep> {
+        if constexpr (requires { this->fold(e); }) return fold(e);
+        return {};
+      },
+      event);
+}
+
+const std::string* GrowingAnswer::stop_string() const {
+  return finish_reason_ == FinishReason::kStop ? std::get_if<std::string>(&stop_reason_) : nullptr;
+}
+
+std::vector<AnswerStep> GrowingAnswer::fold(const RequestAccepted& event) {
+  num_prompt_tokens_ = static_cast<std::int32_t>(event.prompt_token_ids.size());
+  // Each byte of the beginning may be a token.
+  const std::span<const TokenId> ids = event.prompt_token_ids;
+  const auto last = ids.last(std::min(ids.size(), begun_bytes_ + kMostTokensOfOpener));
+  const std::string decoded = tokenizer_->decode(last, /*skip_special=*/false);
+  std::string_view end = decoded;
+  if (end.ends_with(text_)) end.remove_suffix(text_.size());
+  if (begins_thinking(end)) reader_ = AnswerReader(AnswerBeginning::kThinking);
+  return {};
+}
+
+std::vector<AnswerStep> GrowingAnswer::fold(const RequestAdmitted& event) {
+  num_cached_tokens_ = event.num_cached_tokens;
+  return {};
+}
+
+std::vector<AnswerStep> GrowingAnswer::fold(const TokensGenerated& event) {
+  text_ += event.text;
+  const std::vector<AnswerPart>& parts = reader_.read(text_, /*is_final=*/false);
+  count(parts, static_cast<std::int32_t>(event.token_ids.size()));
+  if (told_ == BlocksAreTold::kAtTheEnd) return {};
+  return tell(parts, /*is_final=*/false);
+}
+
+std::vector<AnswerStep> GrowingAnswer::fold(const OutputFinished& event) {
+  finish_reason_ = event.finish_reason;
+  stop_reason_ = event.stop_reason;
+  finish_detail_ = event.detail;
+  return tell(reader_.read(text_, /*is_final=*/true), /*is_final=*/true);
+}
+
+std::vector<AnswerStep> GrowingAnswer::fold(const RequestFinished&) {
+  done_ = true;
+  if (finish_reason_ == FinishReason::kAbort) {
+    failure_ = Error{ErrorCode::kCancelled, "the answer was cancelled before its end"};
+  } else if (finish_reason_ == FinishReason::kError) {
+    failure_ = Error{ErrorCode::kInternal, finish_detail_.empty() ? "the answer failed" : finish_detail_};
+  }
+  return {};
+}
+
+std::vector<AnswerStep> GrowingAnswer::fold(const RequestFailed& event) {
+  done_ = true;
+  failure_ = event.error;
+  return {};
+}
+
+// Events come token by token or nearly so; what a mark is made of belongs to the thinking before or behind
+// it.
+void GrowingAnswer::count(const std::vector<AnswerPart>& parts, std::int32_t num_tokens) {
+  num_output_tokens_ += num_tokens;
+  num_undecided_tokens_ += num_tokens;
+  if (parts.empty()) return;
+  if (parts.back().kind == PartKind::kThinking) num_thinking_tokens_ += num_undecided_tokens_;
+  num_undecided_tokens_ = 0;
+}
+
+std::vector<AnswerStep> GrowingAnswer::tell(const std::vector<AnswerPart>& parts, bool is_final) {
+  std::vector<AnswerStep> steps;
+  while (part_index_ < parts.size()) {
+    const AnswerPart& part = parts[part_index_];
+    const bool is_ended_thinking = part.kind == PartKind::kThinking && !part.open;
+    const bool is_closed = is_final || part_index_ + 1 < parts.size() || is_ended_thinking;
+    tell_part(part, is_closed, steps);
+    if (!is_closed) break;
+    ++part_index_;
+    told_to_.reset();
+  }
+  return steps;
+}
+
+void GrowingAnswer::tell_part(const AnswerPart& part, bool is_closed, std::vector<AnswerStep>& steps) {
+  const std::size_t begin = told_to_.value_or(std::max(part.begin, begun_bytes_));
+  const std::size_t end = is_closed ? part.end : end_without_blanks(text_, begin, part.end);
+  if (end > begin) {
+    if (!told_to_) {
+      steps.push_back({AnswerStep::Kind::kOpened, blocks_.size()});
+      blocks_.push_back({part.kind, {}});
+    }
+    std::string grown = text_.substr(begin, end - begin);
+    blocks_.back().text += grown;
+    steps.push_back({AnswerStep::Kind::kGrew, blocks_.size() - 1, std::move(grown)});
+    told_to_ = end;
+  }
+  if (is_closed && told_to_) steps.push_back({AnswerStep::Kind::kClosed, blocks_.size() - 1});
+}
+
+std::string typed_frame(const Json& event) {
+  return "event: " + event.at("type").get<std::string>() + "\ndata: " + dump(event) + "\n\n";
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,429 @@
+#include "app/server/messages.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "app/server/growing_answer.h"
+#include "app/server/request_fields.h"
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+// Thinking is signed so that its maker knows it again. Nothing here reads it back; some clients drop thinking
+// whose signature is empty.
+constexpr std::string_view kThinkingSignature = "octavo";
+
+// ---- the answer
+
+class MessageAnswer final : public Answer {
+ public:
+  MessageAnswer(bool streams, const ServedModel& model, const CallIdentity& identity, std::string begun)
+      : streams_(streams),
+        id_("msg_" + identity.hex),
+        model_(model.name()),
+        growing_(streams ? BlocksAreTold::kAsTheyGrow : BlocksAreTold::kAtTheEnd, model.tokenizer,
+                 std::move(begun)) {}
+
+  std::string add(std::size_t, const EngineEvent& event) override {
+    const std::vector<AnswerStep> steps = growing_.add(event);
+    if (!streams_) return {};
+    std::string frames;
+    if (std::holds_alternative<RequestAdmitted>(event) || !steps.empty()) frames += start_frames();
+    for (const AnswerStep& step : steps) frames += frames_of(step);
+    return frames;
+  }
+
+  bool done() const override { return growing_.done(); }
+  const std::optional<Error>& failure() const override { return growing_.failure(); }
+
+  // Nothing: the first event tells how much of the prompt was found in the cache.
+  std::string first_frames() override { return {}; }
+
+  std::string last_frames() override {
+    const Json delta = {{"type", "message_delta"},
+                        {"delta", {{"stop_reason", stop_reason()}, {"stop_sequence", stop_sequence()}}},
+                        {"usage", usage()}};
+    return start_frames() + typed_frame(delta) + typed_frame({{"type", "message_stop"}});
+  }
+
+  std::string failure_frames(const ApiError& error) override {
+    return typed_frame(anthropic_error(error, {}));
+  }
+
+  std::string body() override {
+    Json content = Json::array();
+    for (const AnswerBlock& block : growing_.blocks()) {
+      content.push_back(content_block(block.kind, block.text, kThinkingSignature));
+    }
+    return dump(message(std::move(content), stop_reason(), stop_sequence()));
+  }
+
+ private:
+  std::string start_frames() {
+    if (started_) return {};
+    started_ = true;
+    return typed_frame(
+        {{"type", "message_start"}, {"message", message(Json::array(), Json(nullptr), Json(nullptr))}});
+  }
+
+  std::string frames_of(const AnswerStep& step) const {
+    const bool thinks = growing_.blocks()[step.block].kind == PartKind::kThinking;
+    const auto delta = [&](const char* type, const char* field, std::string_view text) {
+      return typed_frame({{"type", "content_block_delta"},
+                          {"index", step.block},
+                          {"delta", {{"type", type}, {field, text}}}});
+    };
+    switch (step.kind) {
+      case AnswerStep::Kind::kOpened:
+        return typed_frame({{"type", "content_block_start"},
+                            {"index", step.block},
+                            {"content_block", content_block(growing_.blocks()[step.block].kind, {}, {})}});
+      case AnswerStep::Kind::kGrew:
+        return thinks ? delta("thinking_delta", "thinking", step.text)
+                      : delta("text_delta", "text", step.text);
+      case AnswerStep::Kind::kClosed:
+        return (thinks ? delta("signature_delta", "signature", kThinkingSignature) : std::string()) +
+               typed_frame({{"type", "content_block_stop"}, {"index", step.block}});
+    }
+    return {};
+  }
+
+  static Json content_block(PartKind kind, std::string_view text, std::string_view signature) {
+    if (kind == PartKind::kThinking)
+      return {{"type", "thinking"}, {"thinking", text}, {"signature", signature}};
+    return {{"type", "text"}, {"text", text}};
+  }
+
+  Json message(Json content, Json stop_reason, Json stop_sequence) const {
+    return {{"id", id_},
+            {"type", "message"},
+            {"role", "assistant"},
+            {"model", model_},
+            {"content", std::move(content)},
+            {"stop_reason", std::move(stop_reason)},
+            {"stop_sequence", std::move(stop_sequence)},
+            {"usage", usage()}};
+  }
+
+  Json stop_reason() const {
+    if (growing_.is_cut()) return "max_tokens";
+    return growing_.stop_string() != nullptr ? "stop_sequence" : "end_turn";
+  }
+  Json stop_sequence() const {
+    const std::string* const stop = growing_.stop_string();
+    return stop != nullptr ? Json(*stop) : Json(nullptr);
+  }
+
+  // Of the input, the three add up to the prompt. Nothing is told as written to the cache: that is a price,
+  // and a part of the prompt that would be missing from input_tokens.
+  Json usage() const {
+    return {{"input_tokens", growing_.num_prompt_tokens() - growing_.num_cached_tokens()},
+            {"cache_creation_input_tokens", 0},
+            {"cache_read_input_tokens", growing_.num_cached_tokens()},
+            {"output_tokens", growing_.num_output_tokens()},
+            {"output_tokens_details", {{"thinking_tokens", growing_.num_thinking_tokens()}}}};
+  }
+
+  bool streams_;
+  bool started_ = false;
+  std::string id_, model_;
+  GrowingAnswer growing_;
+};
+
+// ---- the request
+
+void adopt_message_error(FieldReader& outer, const FieldReader& inner) {
+  const Result<void> checked = inner.check();
+  if (!checked) outer.fail(checked.error());
+}
+
+Error missing_message_field(const std::string& path) {
+  return {ErrorCode::kInvalidArgument, path + " is missing", path};
+}
+
+Error unsupported_message_part(const std::string& path, const std::string& sentence) {
+  return {ErrorCode::kUnsupported, path + ": " + sentence, path};
+}
+
+// The text of one block; nullopt: nothing of it is for the model.
+std::optional<std::string> read_message_block(FieldReader& block, const std::string& path) {
+  const auto type = block.text("type");
+  if (!type) {
+    block.fail(missing_message_field(block.path_of("type")));
+  } else if (*type == "text") {
+    auto text = block.text("text");
+    if (!text) block.fail(missing_message_field(block.path_of("text")));
+    return text;
+  } else if (*type != "thinking" && *type != "redacted_thinking") {  // what was thought is thought anew
+    block.fail(unsupported_message_part(
+        path, "blocks of type '" + escape_for_message(*type) + "' are not supported; send text blocks"));
+  }
+  return std::nullopt;
+}
+
+// Text, or a list of blocks.
+std::vector<std::string> read_message_texts(FieldReader& fields, std::string_view name) {
+  std::vector<std::string> texts;
+  const Json* const content = fields.find(name);
+  if (content == nullptr) return texts;
+  if (content->is_string()) {
+    texts.push_back(content->get<std::string>());
+    return texts;
+  }
+  if (!content->is_array()) {
+    fields.refuse(name, "a text or a list of blocks");
+    return texts;
+  }
+  for (std::size_t i = 0; i < content->size() && fields.ok(); ++i) {
+    const std::string path = fields.path_of(name) + "[" + std::to_string(i) + "]";
+    FieldReader block((*content)[i], path);
+    auto text = block.ok() ? read_message_block(block, path) : std::nullopt;
+    adopt_message_error(fields, block);
+    if (text) texts.push_back(*std::move(text));
+  }
+  return texts;
+}
+
+std::string joined_message_texts(const std::vector<std::string>& texts) {
+  std::string joined;
+  for (std::size_t i = 0; i < texts.size(); ++i) joined += (i > 0 ? "\n" : "") + texts[i];
+  return joined;
+}
+
+// A block of which nothing is left is as if it had not been sent.
+std::string joined_system_texts(const std::vector<std::string>& texts) {
+  std::vector<std::string> kept;
+  for (const std::string& text : texts) {
+    const std::string_view rest = without_billing_lines(text);
+    if (rest.size() == text.size() || !rest.empty()) kept.emplace_back(rest);
+  }
+  return joined_message_texts(kept);
+}
+
+ChatMessage read_one_message(FieldReader& fields) {
+  ChatMessage message;
+  const auto role = fields.text("role");
+  if (!role) fields.fail(missing_message_field(fields.path_of("role")));
+  if (role == "assistant") {
+    message.role = Role::kAssistant;
+  } else if (role == "system") {
+    message.role = Role::kSystem;
+  } else if (role && *role != "user") {
+    fields.refuse("role", "user, assistant or system");
+  }
+  if (!fields.has("content")) fields.fail(missing_message_field(fields.path_of("content")));
+  const std::vector<std::string> texts = read_message_texts(fields, "content");
+  message.content = message.role == Role::kSystem ? joined_system_texts(texts) : joined_message_texts(texts);
+  return message;
+}
+
+void read_message_list(FieldReader& fields, ChatPrompt& prompt) {
+  const Json* const list = fields.list("messages", /*least=*/1);
+  if (list == nullptr) {
+    if (!fields.has("messages")) fields.fail(missing_message_field("messages"));
+    return;
+  }
+  for (std::size_t i = 0; i < list->size() && fields.ok(); ++i) {
+    FieldReader message((*list)[i], "messages[" + std::to_string(i) + "]");
+    if (message.ok()) prompt.messages.push_back(read_one_message(message));
+    adopt_message_error(fields, message);
+  }
+  if (!fields.ok()) return;
+  prompt.continue_answer = prompt.messages.back().role == Role::kAssistant;
+  if (prompt.continue_answer && prompt.messages.size() == 1) {
+    fields.fail({ErrorCode::kInvalidArgument,
+                 "messages: an answer can only be continued behind another message; put a user message first",
+                 "messages"});
+  }
+}
+
+void refuse_message_tools(FieldReader& fields) {
+  for (const std::string_view name : {"tools", "mcp_servers"}) {
+    const Json* const list = fields.list(name);
+    if (list == nullptr || list->empty()) continue;
+    const Json& first = list->front();
+    const bool is_named = first.is_object() && first.contains("name") && first.at("name").is_string();
+    const std::string called =
+        is_named ? " ('" + escape_for_message(first.at("name").get<std::string>()) + "')" : std::string();
+    const std::string path = std::string(name) + "[0]";
+    fields.fail(unsupported_message_part(path, "tools" + called + " are not supported; leave them out"));
+  }
+}
+
+void read_output_config(FieldReader& fields, const ServedModel& model, TemplateValues& values) {
+  if (fields.has("output_format"))
+    fields.fail(unsupported_message_part("output_format", "only text is supported; leave it out"));
+  const Json* const config = fields.object("output_config");
+  if (config == nullptr) return;
+  FieldReader inner(*config, "output_config");
+  if (inner.has("format")) {
+    inner.fail(unsupported_message_part("output_config.format", "only text is supported; leave it out"));
+  }
+  if (const auto effort = inner.text("effort")) choose_effort(inner, "effort", *effort, model, values);
+  adopt_message_error(fields, inner);
+}
+
+void read_thinking(FieldReader& fields, const ServedModel& model, TemplateValues& values) {
+  const Json* const thinking = fields.object("thinking");
+  if (thinking == nullptr) return;
+  FieldReader inner(*thinking, "thinking");
+  const auto type = inner.text("type");
+  if (!type) {
+    inner.fail(missing_message_field("thinking.type"));
+  } else if (*type == "enabled" || *type == "adaptive" || *type == "disabled") {
+    choose_thinking(*type != "disabled", model, values);
+  } else if (*type != "between_tools") {  // of which there are none: as usual
+    inner.refuse("type", "enabled, adaptive, between_tools or disabled");
+  }
+  adopt_message_error(fields, inner);
+}
+
+// Everything that the prompt is made of.
+ChatPrompt read_message_prompt(FieldReader& fields, const ServedModel& model) {
+  ChatPrompt prompt;
+  read_model(fields, model);
+  refuse_message_tools(fields);
+  std::string system = joined_system_texts(read_message_texts(fields, "system"));
+  if (!system.empty()) prompt.messages.push_back({.role = Role::kSystem, .content = std::move(system)});
+  read_message_list(fields, prompt);
+  read_thinking(fields, model, prompt.template_values);
+  read_output_config(fields, model, prompt.template_values);
+  return prompt;
+}
+
+SamplingParams read_message_sampling(FieldReader& fields) {
+  SamplingParams sampling;
+  if (!fields.has("max_tokens")) fields.fail(missing_message_field("max_tokens"));
+  sampling.max_tokens = fields.small_integer("max_tokens", 1).value_or(1);
+  sampling.temperature = fields.number("temperature", 0.0).value_or(sampling.temperature);
+  sampling.top_p = fields.number("top_p", 0.0, 1.0).value_or(sampling.top_p);
+  sampling.top_k = fields.small_integer("top_k", -1).value_or(sampling.top_k);
+  if (const auto seed = fields.integer("seed"); seed && *seed != -1)
+    sampling.seed = static_cast<std::uint64_t>(*seed);
+  sampling.stop = fields.texts("stop_sequences", kMaxStopTexts).value_or(std::vector<std::string>());
+  return sampling;
+}
+
+// ---- errors
+
+// "8,192" at the beginning of the text, which then goes on behind it.
+std::optional<std::int64_t> take_grouped_number(std::string_view& text) {
+  const std::size_t length = std::min(text.find_first_not_of("0123456789,"), text.size());
+  std::string digits(text.substr(0, length));
+  std::erase(digits, ',');
+  std::int64_t number = 0;
+  const auto [end, problem] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+  if (problem != std::errc() || end != digits.data() + digits.size()) return std::nullopt;
+  text.remove_prefix(length);
+  return number;
+}
+
+bool take_words(std::string_view& text, std::string_view words) {
+  if (!text.starts_with(words)) return false;
+  text.remove_prefix(words.size());
+  return true;
+}
+
+// The engine's limit has room for one generated token: of the prompt that is one less. Any other sentence of
+// its kind (bytes, blocks) stays as it is, behind the words that agents look for.
+std::string too_long_sentence(std::string_view sentence) {
+  const std::string words = "prompt is too long: ";
+  std::string_view rest = sentence;
+  if (take_words(rest, "the prompt has ")) {
+    const auto num_tokens = take_grouped_number(rest);
+    if (num_tokens && take_words(rest, " tokens; the limit is ")) {
+      const auto limit = take_grouped_number(rest);
+      if (limit && *limit > 0 && take_words(rest, " including at least one generated token")) {
+        return words + std::to_string(*num_tokens) + " tokens > " + std::to_string(*limit - 1) + " maximum";
+      }
+    }
+  }
+  return words + std::string(sentence);
+}
+
+std::string_view anthropic_type_of(int status) {
+  switch (status) {
+    case 413: return "request_too_large";
+    case 503:
+    case 529: return "overloaded_error";
+    default: return error_type_of(status);
+  }
+}
+
+}  // namespace
+
+Result<Call> parse_message_call(const Json& body, const ServedModel& model, const CallIdentity& identity) {
+  FieldReader fields(body);
+  ChatPrompt prompt = read_message_prompt(fields, model);
+  SamplingParams sampling = read_message_sampling(fields);
+  const bool stream = fields.flag("stream").value_or(false);
+  std::string cache_salt = read_cache_salt(fields);
+  refuse_unsupported(fields, commonly_unsupported());
+  OCTAVO_TRY_VOID(fields.check());
+  OCTAVO_TRY_VOID(check_sampling(sampling, model));
+
+  std::string begun = prompt.continue_answer ? prompt.messages.back().content : std::string();
+  Call call;
+  call.stream = stream;
+  call.requests.push_back(
+      {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});
+  call.answer = std::make_unique<MessageAnswer>(stream, model, identity, std::move(begun));
+  return call;
+}
+
+Result<ChatPrompt> parse_counted_messages(const Json& body, const ServedModel& model) {
+  FieldReader fields(body);
+  ChatPrompt prompt = read_message_prompt(fields, model);
+  OCTAVO_TRY_VOID(fields.check());
+  return prompt;
+}
+
+std::string_view without_billing_lines(std::string_view text) {
+  while (text.starts_with(kBillingHeader)) {
+    const std::size_t line_end = text.find('\n');
+    text.remove_prefix(line_end == std::string_view::npos ? text.size() : line_end + 1);
+  }
+  return text;
+}
+
+bool has_billing_line(const Json& body) {
+  const auto begins = [](const Json& text) {
+    return text.is_string() && text.get_ref<const std::string&>().starts_with(kBillingHeader);
+  };
+  const auto holds = [&](const Json& content) {
+    if (!content.is_array()) return begins(content);
+    return std::any_of(content.begin(), content.end(), [&](const Json& block) {
+      return block.is_object() && block.contains("text") && begins(block.at("text"));
+    });
+  };
+  if (!body.is_object()) return false;
+  if (body.contains("system") && holds(body.at("system"))) return true;
+  if (!body.contains("messages") || !body.at("messages").is_array()) return false;
+  const Json& messages = body.at("messages");
+  return std::any_of(messages.begin(), messages.end(), [&](const Json& message) {
+    return message.is_object() && message.value("role", Json()) == "system" && message.contains("content") &&
+           holds(message.at("content"));
+  });
+}
+
+Json anthropic_error(const ApiError& error, std::string_view request_id) {
+  const bool is_too_long = error.code == "context_length_exceeded";
+  Json told = {{"type", "error"},
+               {"error",
+                {{"type", anthropic_type_of(error.status)},
+                 {"message", is_too_long ? too_long_sentence(error.message) : error.message}}}};
+  if (!request_id.empty()) told["request_id"] = request_id;
+  return told;
+}
+
+}  // namespace octavo::app

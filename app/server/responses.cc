@@ -1,0 +1,408 @@
+#include "app/server/responses.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/server/api_error.h"
+#include "app/server/growing_answer.h"
+#include "app/server/request_fields.h"
+#include "engine/base/text.h"
+
+namespace octavo::app {
+namespace {
+
+// ---- the answer
+
+// Blocks are items of the output, in their order: reasoning, or a message of one part.
+class ResponseAnswer final : public Answer {
+ public:
+  // `head` is the response without what the model makes of it.
+  ResponseAnswer(bool streams, const ServedModel& model, const CallIdentity& identity, Json head)
+      : streams_(streams),
+        hex_(identity.hex),
+        head_(std::move(head)),
+        growing_(streams ? BlocksAreTold::kAsTheyGrow : BlocksAreTold::kAtTheEnd, model.tokenizer, {}) {}
+
+  std::string add(std::size_t, const EngineEvent& event) override {
+    std::string frames;
+    for (const AnswerStep& step : growing_.add(event)) append_frames(step, frames);
+    return frames;
+  }
+
+  bool done() const override { return growing_.done(); }
+  const std::optional<Error>& failure() const override { return growing_.failure(); }
+
+  std::string first_frames() override {
+    std::string frames = frame("response.created", {{"response", response("in_progress")}});
+    frames += frame("response.in_progress", {{"response", response("in_progress")}});
+    return frames;
+  }
+
+  std::string last_frames() override {
+    const std::string status = final_status();
+    return frame("response." + status, {{"response", response(status)}});
+  }
+
+  std::string failure_frames(const ApiError& error) override {
+    Json failed = response("failed");
+    failed["error"] = {{"code", code_of(error)}, {"message", error.message}};
+    return frame("response.failed", {{"response", std::move(failed)}});
+  }
+
+  std::string body() override { return dump(response(final_status())); }
+
+ private:
+  // Nothing when nobody listens; items_ is filled either way. Frames are numbered as they are made, so each
+  // has a statement of its own.
+  void append_frames(const AnswerStep& step, std::string& frames) {
+    const std::size_t index = step.block;
+    const AnswerBlock& block = growing_.blocks()[index];
+    const bool thinks = block.kind == PartKind::kThinking;
+    switch (step.kind) {
+      case AnswerStep::Kind::kOpened:
+        frames += item_frame("response.output_item.added", index, item(index, "in_progress"));
+        frames += part_frame("response.content_part.added", index, "part", part(block.kind, {}));
+        break;
+      case AnswerStep::Kind::kGrew:
+        frames += part_frame(thinks ? "response.reasoning_text.delta" : "response.output_text.delta", index,
+                             "delta", step.text);
+        break;
+      case AnswerStep::Kind::kClosed: {
+        const bool is_last = index + 1 == growing_.blocks().size();
+        items_.push_back(item(index, is_last && growing_.is_cut() ? "incomplete" : "completed"));
+        frames += part_frame(thinks ? "response.reasoning_text.done" : "response.output_text.done", index,
+                             "text", block.text);
+        frames += part_frame("response.content_part.done", index, "part", part(block.kind, block.text));
+        frames += item_frame("response.output_item.done", index, items_.back());
+        break;
+      }
+    }
+  }
+
+  // The fields behind the type and the number.
+  std::string frame(std::string_view type, Json fields) {
+    if (!streams_) return {};
+    Json event = {{"type", type}, {"sequence_number", next_sequence_number_++}};
+    event.update(fields);
+    return typed_frame(event);
+  }
+
+  std::string item_frame(std::string_view type, std::size_t index, Json item) {
+    return frame(type, {{"output_index", index}, {"item", std::move(item)}});
+  }
+
+  std::string part_frame(std::string_view type, std::size_t index, const char* name, Json value) {
+    Json fields = {
+        {"item_id", item_id(index)}, {"output_index", index}, {"content_index", 0}, {name, std::move(value)}};
+    if (type.starts_with("response.output_text.")) fields["logprobs"] = Json::array();
+    return frame(type, std::move(fields));
+  }
+
+  std::string item_id(std::size_t index) const {
+    const bool thinks = growing_.blocks()[index].kind == PartKind::kThinking;
+    return (thinks ? "rs_" : "msg_") + hex_ + "_" + std::to_string(index);
+  }
+
+  static Json part(PartKind kind, std::string_view text) {
+    if (kind == PartKind::kThinking) return {{"type", "reasoning_text"}, {"text", text}};
+    return {
+        {"type", "output_text"}, {"text", text}, {"annotations", Json::array()}, {"logprobs", Json::array()}};
+  }
+
+  // Without content while it is in progress: parts are told as they are added.
+  Json item(std::size_t index, std::string_view status) const {
+    const AnswerBlock& block = growing_.blocks()[index];
+    Json content = Json::array();
+    if (status != "in_progress") content.push_back(part(block.kind, block.text));
+    if (block.kind == PartKind::kThinking) {
+      return {{"id", item_id(index)},
+              {"type", "reasoning"},
+              {"status", status},
+              {"summary", Json::array()},
+              {"content", std::move(content)}};
+    }
+    return {{"id", item_id(index)},
+            {"type", "message"},
+            {"status", status},
+            {"role", "assistant"},
+            {"content", std::move(content)}};
+  }
+
+  std::string final_status() const { return growing_.is_cut() ? "incomplete" : "completed"; }
+
+  Json response(const std::string& status) const {
+    Json told = head_;
+    told["status"] = status;
+    told["output"] = items_;
+    if (status == "incomplete") told["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    if (status == "incomplete" || status == "completed") told["usage"] = usage();
+    return told;
+  }
+
+  // Clients expect each of these. Writing to the cache costs nothing here, so nothing is told of it.
+  Json usage() const {
+    return {{"input_tokens", growing_.num_prompt_tokens()},
+            {"input_tokens_details",
+             {{"cached_tokens", growing_.num_cached_tokens()}, {"cache_write_tokens", 0}}},
+            {"output_tokens", growing_.num_output_tokens()},
+            {"output_tokens_details", {{"reasoning_tokens", growing_.num_thinking_tokens()}}},
+            {"total_tokens", growing_.num_prompt_tokens() + growing_.num_output_tokens()}};
+  }
+
+  // Clients try again what is a server_error; Codex shortens its history on context_length_exceeded.
+  static std::string code_of(const ApiError& error) {
+    if (!error.code.empty()) return error.code;
+    if (error.status == 429) return "rate_limit_exceeded";
+    return error.status >= 500 ? "server_error" : "invalid_prompt";
+  }
+
+  bool streams_;
+  std::string hex_;
+  Json head_;
+  GrowingAnswer growing_;
+  Json items_ = Json::array();  // that are closed
+  std::int64_t next_sequence_number_ = 0;
+};
+
+// ---- the request
+
+constexpr std::array kUnsupportedByResponses = {
+    UnsupportedField{"previous_response_id", Harmless::kNothing,
+                     "answers are not kept, so send the whole input"},
+    UnsupportedField{"conversation", Harmless::kNothing, "answers are not kept, so send the whole input"},
+    UnsupportedField{"prompt", Harmless::kNothing, "send its text as instructions"},
+    UnsupportedField{"background", Harmless::kFalse, "wait for the answer, or stream it"},
+    UnsupportedField{"top_logprobs", Harmless::kZero, "/v1/completions tells them"},
+};
+constexpr std::array kUnsupportedTextFormats = {
+    UnsupportedField{"format", Harmless::kTextFormat, "leave it out"},
+};
+
+void adopt_response_error(FieldReader& outer, const FieldReader& inner) {
+  const Result<void> checked = inner.check();
+  if (!checked) outer.fail(checked.error());
+}
+
+std::string response_element_path(std::string_view list, std::size_t index) {
+  return std::string(list) + "[" + std::to_string(index) + "]";
+}
+
+Error missing_response_field(const std::string& path) {
+  return {ErrorCode::kInvalidArgument, path + " is missing", path};
+}
+
+// "input[3]: SENTENCE 'NAME'; leave ..."
+Error unsupported_function(const std::string& path, const std::string& what, const Json* name) {
+  const bool is_named = name != nullptr && name->is_string();
+  const std::string called =
+      is_named ? " ('" + escape_for_message(name->get_ref<const std::string&>()) + "')" : std::string();
+  return {ErrorCode::kUnsupported, path + ": " + what + called + " is not supported; leave it out", path};
+}
+
+std::string read_response_part(FieldReader& part, const std::string& path) {
+  const auto type = part.text("type");
+  if (!type) {
+    part.fail(missing_response_field(part.path_of("type")));
+    return {};
+  }
+  const bool is_refusal = *type == "refusal";
+  if (!is_refusal && *type != "input_text" && *type != "output_text" && *type != "text") {
+    part.fail({ErrorCode::kUnsupported,
+               path + ": parts of type '" + escape_for_message(*type) +
+                   "' are not supported; send input_text or output_text",
+               path});
+    return {};
+  }
+  const char* const name = is_refusal ? "refusal" : "text";
+  auto text = part.text(name);
+  if (!text) part.fail(missing_response_field(part.path_of(name)));
+  return std::move(text).value_or(std::string());
+}
+
+// Text, or a list of parts.
+std::string read_response_content(FieldReader& item) {
+  const Json* const content = item.find("content");
+  if (content == nullptr) {
+    item.fail(missing_response_field(item.path_of("content")));
+    return {};
+  }
+  if (content->is_string()) return content->get<std::string>();
+  if (!content->is_array()) {
+    item.refuse("content", "a text or a list of parts");
+    return {};
+  }
+  std::string joined;
+  for (std::size_t i = 0; i < content->size() && item.ok(); ++i) {
+    const std::string path = response_element_path(item.path_of("content"), i);
+    FieldReader part((*content)[i], path);
+    if (i > 0) joined += '\n';
+    if (part.ok()) joined += read_response_part(part, path);
+    adopt_response_error(item, part);
+  }
+  return joined;
+}
+
+ChatMessage read_response_message(FieldReader& item) {
+  ChatMessage message;
+  const auto role = item.text("role");
+  if (!role) {
+    item.fail(missing_response_field(item.path_of("role")));
+  } else if (*role == "assistant") {
+    message.role = Role::kAssistant;
+  } else if (*role == "system" || *role == "developer") {
+    message.role = Role::kSystem;
+  } else if (*role != "user") {
+    item.refuse("role", "user, assistant, system or developer");
+  }
+  message.content = read_response_content(item);
+  return message;
+}
+
+void read_response_item(FieldReader& item, const std::string& path, std::vector<ChatMessage>& messages) {
+  const auto type = item.text("type");
+  if (!type || *type == "message") {
+    messages.push_back(read_response_message(item));
+  } else if (*type == "function_call") {
+    item.fail(unsupported_function(path, "a function_call", item.find("name")));
+  } else if (*type == "function_call_output") {
+    item.fail(unsupported_function(path, "a function_call_output", item.find("call_id")));
+  } else if (*type == "item_reference") {
+    item.fail({ErrorCode::kUnsupported, path + ": items are not kept, so send the item itself", path});
+  }
+}
+
+std::vector<ChatMessage> read_response_input(FieldReader& fields) {
+  std::vector<ChatMessage> messages;
+  if (auto instructions = fields.text("instructions"); instructions && !instructions->empty())
+    messages.push_back({.role = Role::kSystem, .content = *std::move(instructions)});
+  const Json* const input = fields.find("input");
+  if (input == nullptr) {
+    fields.fail(missing_response_field("input"));
+  } else if (input->is_string()) {
+    messages.push_back({.role = Role::kUser, .content = input->get<std::string>()});
+  } else if (!input->is_array()) {
+    fields.refuse("input", "a text or a list of items");
+  } else {
+    const std::size_t num_before = messages.size();
+    for (std::size_t i = 0; i < input->size() && fields.ok(); ++i) {
+      const std::string path = response_element_path("input", i);
+      FieldReader item((*input)[i], path);
+      if (item.ok()) read_response_item(item, path, messages);
+      adopt_response_error(fields, item);
+    }
+    if (messages.size() == num_before)
+      fields.fail({ErrorCode::kInvalidArgument, "input has no message; send at least one", "input"});
+  }
+  return messages;
+}
+
+// What a server would have to run itself is passed over: agents send it to everyone.
+void refuse_response_functions(FieldReader& fields) {
+  const Json* const tools = fields.list("tools");
+  for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
+    FieldReader tool((*tools)[i], response_element_path("tools", i));
+    if (tool.text("type") == "function")
+      tool.fail(unsupported_function(response_element_path("tools", i), "a function", tool.find("name")));
+    adopt_response_error(fields, tool);
+  }
+}
+
+SamplingParams read_response_sampling(FieldReader& fields, const ServedModel& model) {
+  SamplingParams sampling;
+  sampling.max_tokens = fields.small_integer("max_output_tokens", 1).value_or(tokens_to_context_end(model));
+  sampling.temperature = fields.number("temperature", 0.0).value_or(sampling.temperature);
+  sampling.top_p = fields.number("top_p", 0.0, 1.0).value_or(sampling.top_p);
+  sampling.top_k = fields.small_integer("top_k", -1).value_or(sampling.top_k);
+  if (const auto seed = fields.integer("seed"); seed && *seed != -1)
+    sampling.seed = static_cast<std::uint64_t>(*seed);
+  return sampling;
+}
+
+TemplateValues read_response_reasoning(FieldReader& fields, const ServedModel& model) {
+  TemplateValues values;
+  const Json* const reasoning = fields.object("reasoning");
+  if (reasoning == nullptr) return values;
+  FieldReader inner(*reasoning, "reasoning");
+  if (const auto effort = inner.text("effort")) choose_effort(inner, "effort", *effort, model, values);
+  adopt_response_error(fields, inner);
+  return values;
+}
+
+void refuse_response_formats(FieldReader& fields) {
+  const Json* const text = fields.object("text");
+  if (text == nullptr) return;
+  FieldReader inner(*text, "text");
+  refuse_unsupported(inner, kUnsupportedTextFormats);
+  adopt_response_error(fields, inner);
+}
+
+// What the answer repeats of the request, and what is the same in every answer.
+Json response_head(FieldReader& fields, const SamplingParams& sampling, const ServedModel& model,
+                   const CallIdentity& identity) {
+  const auto repeated = [&](std::string_view name, Json otherwise = nullptr) {
+    const Json* const value = fields.find(name);
+    return value != nullptr ? *value : std::move(otherwise);
+  };
+  return {{"id", "resp_" + identity.hex},
+          {"object", "response"},
+          {"created_at", identity.created},
+          {"status", nullptr},
+          {"background", false},
+          {"error", nullptr},
+          {"incomplete_details", nullptr},
+          {"instructions", repeated("instructions")},
+          {"max_output_tokens", repeated("max_output_tokens")},
+          {"model", model.name()},
+          {"output", Json::array()},
+          {"parallel_tool_calls", repeated("parallel_tool_calls", true)},
+          {"previous_response_id", nullptr},
+          {"reasoning", repeated("reasoning", {{"effort", nullptr}, {"summary", nullptr}})},
+          {"store", false},
+          {"temperature", sampling.temperature},
+          {"text", {{"format", {{"type", "text"}}}}},
+          {"tool_choice", repeated("tool_choice", "auto")},
+          {"tools", Json::array()},
+          {"top_p", sampling.top_p},
+          {"truncation", "disabled"},
+          {"usage", nullptr},
+          {"metadata", repeated("metadata", Json::object())}};
+}
+
+}  // namespace
+
+Result<Call> parse_response_call(const Json& body, const ServedModel& model, const CallIdentity& identity) {
+  FieldReader fields(body);
+  read_model(fields, model);
+  refuse_unsupported(fields, kUnsupportedByResponses);
+  refuse_response_formats(fields);
+  refuse_response_functions(fields);
+  ChatPrompt prompt{.messages = read_response_input(fields)};
+  prompt.template_values = read_response_reasoning(fields, model);
+  SamplingParams sampling = read_response_sampling(fields, model);
+  const bool stream = fields.flag("stream").value_or(false);
+  fields.flag("store");
+  fields.flag("parallel_tool_calls");
+  fields.object("metadata");
+  std::string cache_salt = read_cache_salt(fields);
+  refuse_unsupported(fields, commonly_unsupported());
+  OCTAVO_TRY_VOID(fields.check());
+  OCTAVO_TRY_VOID(check_sampling(sampling, model));
+
+  Json head = response_head(fields, sampling, model, identity);
+  Call call;
+  call.stream = stream;
+  call.requests.push_back(
+      {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});
+  call.answer = std::make_unique<ResponseAnswer>(stream, model, identity, std::move(head));
+  return call;
+}
+
+}  // namespace octavo::app
