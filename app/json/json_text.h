@@ -14,7 +14,7 @@ namespace octavo::app {
 // Members stay in the order in which they were written.
 using Json = nlohmann::ordered_json;
 
-// Nested at most 64 deep. `what` names the source in the sentence of a failure ("messages.json", "line 3 of
+// Nested at most 64 deep, and objects of at most 4,096 members. `what` names the source in the sentence of a failure ("messages.json", "line 3 of
 // requests.jsonl", "the body").
 Result<Json> parse_json(std::string_view text, std::string_view what);
 

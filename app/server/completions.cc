@@ -269,7 +269,7 @@ std::optional<Prompt> prompt_of_ids(const Json& list, std::int32_t vocabulary_si
 
 // A text, texts, ids, or lists of ids.
 std::vector<Prompt> read_completion_prompts(FieldReader& fields, std::int32_t vocabulary_size) {
-  const bool parse_special = fields.flag("parse_special").value_or(false);
+  const bool parse_special = fields.flag("parse_special").value_or(true);
   const Json* const given = fields.find("prompt");
   std::vector<Prompt> prompts;
   const auto add = [&](std::optional<Prompt> prompt) {

@@ -1,9 +1,9 @@
 // OpenAI's /v1/completions, with vLLM's further fields: one or many prompts as text or token ids, continued
 // or, with echo and log-probabilities, scored.
 //
-// Text never becomes special tokens: programs put prompts together of what others wrote, who could speak as
-// the model's template does otherwise. A program that means a special token sends ids, or says so
-// (`parse_special`, true for the whole prompt).
+// The text of special tokens becomes these tokens, as in vLLM: programs write the marks of templates and of
+// gaps to be filled themselves. One that puts a prompt together of what others wrote says
+// `"parse_special": false`.
 //
 // What the text does not depend on is ignored when it is not known; what it does depend on and nothing here
 // can do is refused (kUnsupported), as are prompt log-probabilities and best_of in streams.

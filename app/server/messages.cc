@@ -56,6 +56,7 @@ class MessageAnswer final : public Answer {
     return start_frames() + typed_frame(delta) + typed_frame({{"type", "message_stop"}});
   }
 
+  std::string waiting_frames() override { return typed_frame({{"type", "ping"}}); }
   std::string failure_frames(const ApiError& error) override {
     return typed_frame(anthropic_error(error, {}));
   }
@@ -375,6 +376,8 @@ Result<Call> parse_message_call(const Json& body, const ServedModel& model, cons
   std::string begun = prompt.continue_answer ? prompt.messages.back().content : std::string();
   Call call;
   call.stream = stream;
+  if (has_billing_line(body))
+    call.notes.push_back("a line with a checksum, different in every request, was left out");
   call.requests.push_back(
       {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});
   call.answer = std::make_unique<MessageAnswer>(stream, model, identity, std::move(begun));

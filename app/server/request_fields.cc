@@ -156,6 +156,31 @@ const TemplateSwitch* find_switch(const ServedModel& model, SwitchKind kind) {
   return found == switches.end() ? nullptr : &*found;
 }
 
+bool is_among(const std::string& effort, const std::vector<TemplateValue>& choices) {
+  return std::ranges::find(choices, TemplateValue(effort)) != choices.end();
+}
+
+// Clients name efforts that few templates know ("xhigh", "minimal"): the nearest one that this template has,
+// the lower of two. nullopt for other words.
+std::optional<std::string> nearest_effort(const std::string& effort,
+                                          const std::vector<TemplateValue>& choices) {
+  static constexpr std::array<std::string_view, 7> kAscending = {"none", "minimal", "low", "medium",
+                                                                 "high", "xhigh",   "max"};
+  if (is_among(effort, choices)) return effort;
+  const auto wanted = std::ranges::find(kAscending, std::string_view(effort)) - kAscending.begin();
+  if (wanted == std::ssize(kAscending)) return std::nullopt;
+  std::optional<std::string> nearest;
+  std::ptrdiff_t least = std::ssize(kAscending);
+  for (std::ptrdiff_t i = 0; i < std::ssize(kAscending); ++i) {
+    const std::string name(kAscending[static_cast<std::size_t>(i)]);
+    const std::ptrdiff_t distance = std::abs(i - wanted);
+    if (distance >= least || !is_among(name, choices)) continue;
+    least = distance;
+    nearest = name;
+  }
+  return nearest;
+}
+
 }  // namespace
 
 std::string value_for_message(const Json& value) {
@@ -411,22 +436,20 @@ TemplateValues read_template_values(FieldReader& fields, const ServedModel& mode
 void choose_effort(FieldReader& fields, std::string_view name, const std::string& effort,
                    const ServedModel& model, TemplateValues& values) {
   const TemplateSwitch* const efforts = find_switch(model, SwitchKind::kEffort);
-  const bool is_choice = efforts != nullptr &&
-                         std::ranges::find(efforts->choices, TemplateValue(effort)) != efforts->choices.end();
-  if (is_choice) {
-    values.try_emplace(efforts->name, effort);
-  } else if (efforts == nullptr ||
-             (effort == "none" && find_switch(model, SwitchKind::kThinking) != nullptr)) {
-    choose_thinking(effort != "none", model, values);
-  } else {
-    std::string rule;
-    for (const TemplateValue& choice : efforts->choices) {
-      if (const auto* const text = std::get_if<std::string>(&choice))
-        rule += (rule.empty() ? "" : " or ") + ("\"" + escape_for_message(*text) + "\"");
-    }
-    fields.fail(option_out_of_range(fields.path_of(name), rule + " for this model",
-                                    '"' + escape_for_message(effort, kLongestShownValue) + '"'));
+  const bool may_not_think = find_switch(model, SwitchKind::kThinking) != nullptr;
+  if (efforts == nullptr || (effort == "none" && may_not_think && !is_among(effort, efforts->choices)))
+    return choose_thinking(effort != "none", model, values);
+  if (const std::optional<std::string> nearest = nearest_effort(effort, efforts->choices)) {
+    values.try_emplace(efforts->name, *nearest);
+    return;
   }
+  std::string rule;
+  for (const TemplateValue& choice : efforts->choices) {
+    if (const auto* const text = std::get_if<std::string>(&choice))
+      rule += (rule.empty() ? "" : " or ") + ("\"" + escape_for_message(*text) + "\"");
+  }
+  fields.fail(option_out_of_range(fields.path_of(name), rule + " for this model",
+                                  '"' + escape_for_message(effort, kLongestShownValue) + '"'));
 }
 
 void choose_thinking(bool thinks, const ServedModel& model, TemplateValues& values) {

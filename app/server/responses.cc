@@ -51,6 +51,11 @@ class ResponseAnswer final : public Answer {
     return frame("response." + status, {{"response", response(status)}});
   }
 
+  // Clients that count events would give up; a comment is none.
+  std::string waiting_frames() override {
+    return frame("response.in_progress", {{"response", response("in_progress")}});
+  }
+
   std::string failure_frames(const ApiError& error) override {
     Json failed = response("failed");
     failed["error"] = {{"code", code_of(error)}, {"message", error.message}};

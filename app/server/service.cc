@@ -441,7 +441,7 @@ Result<Json> Service::tokenize(const Json& body) const {
     const bool add_special_tokens = fields.flag("add_special_tokens").value_or(true);
     if (!fields.has("prompt")) fields.refuse("prompt", "a text, or messages in its place");
     OCTAVO_TRY_VOID(fields.check());
-    OCTAVO_TRY(tokens, model_.tokenizer->encode(prompt, /*parse_special=*/false, add_special_tokens));
+    OCTAVO_TRY(tokens, model_.tokenizer->encode(prompt, /*parse_special=*/true, add_special_tokens));
   }
   Json texts = Json::array();
   for (const TokenId id : tokens) texts.push_back(sanitise_utf8(model_.tokenizer->token_bytes(id)));

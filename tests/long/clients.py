@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The official Python clients of OpenAI and Anthropic against `octavo serve`, and what strangers may not do.
+"""The official Python clients of OpenAI and Anthropic against `octavo serve`, and what others may not do.
 
 usage: clients.py OCTAVO [TEST...]
 
@@ -283,7 +283,7 @@ class OtherProtocols(ClientTest):
             self.openai.with_options(api_key="wrong").models.list()
 
 
-class Strangers(ClientTest):
+class OthersOutside(ClientTest):
     def test_other_hosts_pages_and_forms_are_refused(self):
         for headers, status in [({"Host": "evil.example"}, 421), ({"Host": f"127.0.0.1:{self.server.port + 1}"}, 421),
                                 ({"Origin": "https://evil.example"}, 403), ({"Origin": "null"}, 403)]:

@@ -35,7 +35,7 @@ TEST(Completions, TheDocumentedExampleIsAnsweredToTheLetter) {
   const auto* const prompt = std::get_if<TextPrompt>(&call.requests[0].prompt);
   ASSERT_NE(prompt, nullptr);
   EXPECT_EQ(prompt->text, "San Francisco is a");
-  EXPECT_FALSE(prompt->parse_special);
+  EXPECT_TRUE(prompt->parse_special) << "programs write a template's marks themselves";
   EXPECT_EQ(body_of(*call.answer, {{0, accepted({1, 2, 3, 4, 5})},
                                    {0, admitted(0)},
                                    {0, generated(0, {6, 7, 8}, " city in")},
@@ -64,8 +64,8 @@ TEST(Completions, PromptsComeInFourForms) {
   EXPECT_EQ(std::get<TokenPrompt>(lists[1].prompt).token_ids, std::vector<TokenId>{6});
   EXPECT_EQ(prompts_of("[[4]]").size(), 1u);
   EXPECT_EQ(lists[0].sampling.max_tokens, 16) << "as OpenAI's";
-  EXPECT_TRUE(
-      std::get<TextPrompt>(completion(model, R"({"prompt": "a", "parse_special": true})").requests[0].prompt)
+  EXPECT_FALSE(
+      std::get<TextPrompt>(completion(model, R"({"prompt": "a", "parse_special": false})").requests[0].prompt)
           .parse_special);
 }
 

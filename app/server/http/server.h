@@ -1,4 +1,4 @@
-// An HTTP/1.1 server for programs on this machine: many connections, long streams, and strangers who may send
+// An HTTP/1.1 server for programs on this machine: many connections, long streams, and peers that may send
 // anything. One thread waits for all sockets (epoll), so that idle and slow connections cost no thread.
 //
 // Thread: listen() starts the server's thread; check_head and handle are called on it and must return soon. A
