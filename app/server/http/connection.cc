@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kReadBytes = 64 * 1024;  // at once; the others have their turn between
 constexpr std::size_t kTakeBytes = 64 * 1024;  // of an answer: the rest waits where it is counted
+constexpr int kMaxTakes = 16;                  // in one go, of a writer that never pauses
 constexpr std::size_t kMaxDroppedBytes = 1024 * 1024;
 constexpr std::chrono::milliseconds kLeavingTime{1'000};
 
@@ -61,7 +62,9 @@ void Connection::on_events(std::uint32_t events, Time now) {
 }
 
 void Connection::on_answer(const PendingAnswer& answer, Time now) {
-  if (answer_.get() == &answer) advance(now);
+  if (answer_.get() != &answer) return;
+  if (answer.has_overflowed()) is_over_ = true;
+  advance(now);
 }
 
 void Connection::on_deadline(Time now) {
@@ -178,7 +181,7 @@ std::shared_ptr<PendingAnswer> Connection::new_answer(const AnswerForm& form) co
 
 // Sends what there is; whether the answer is complete with it, so that the connection can do something else.
 bool Connection::write_answer(Time now) {
-  while (true) {
+  for (int i = 0; i < kMaxTakes; ++i) {
     send_waiting(now);
     if (is_over_ || !unsent_.empty()) return false;
     PendingAnswer::Taken taken = answer_->take(kTakeBytes);
@@ -191,6 +194,7 @@ bool Connection::write_answer(Time now) {
       case PendingAnswer::Taken::State::kCut: cut_answer(); return false;
     }
   }
+  return false;  // what was taken last goes when the others have had their turn
 }
 
 void Connection::send_waiting(Time now) {

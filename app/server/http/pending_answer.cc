@@ -30,13 +30,8 @@ void PendingAnswer::write(std::string piece) {
   const std::lock_guard lock(mutex_);
   if (is_over()) return;
   OCTAVO_CHECK(stage_ == Stage::kBegun, "pieces come between begin and end");
-  if (num_waiting_bytes_ > waiting_bytes_) {
-    stage_ = Stage::kGivenUp;
-    pieces_.clear();
-    num_waiting_bytes_ = 0;
-  } else {
-    add(answer_piece_text(std::move(piece), status_, form_));
-  }
+  if (num_waiting_bytes_ > waiting_bytes_) return overflow();
+  add(answer_piece_text(std::move(piece), status_, form_));
   tell_server();
 }
 
@@ -108,6 +103,11 @@ PendingAnswer::Taken::State PendingAnswer::state_when_taken() const {
   return has_begun_ ? Taken::State::kCut : Taken::State::kUnanswered;
 }
 
+bool PendingAnswer::has_overflowed() const {
+  const std::lock_guard lock(mutex_);
+  return has_overflowed_;
+}
+
 AnswerForm PendingAnswer::form() const {
   const std::lock_guard lock(mutex_);
   return form_;
@@ -117,6 +117,15 @@ void PendingAnswer::begin_stage(Stage stage) {
   OCTAVO_CHECK(stage_ == Stage::kNothing, "a request is answered once");
   stage_ = stage;
   if (mailbox_->is_asked_to_stop_accepting()) form_.keeps_alive = false;
+}
+
+void PendingAnswer::overflow() {
+  stage_ = Stage::kGivenUp;
+  has_overflowed_ = true;
+  pieces_.clear();
+  num_waiting_bytes_ = 0;
+  is_server_told_ = false;  // it was, of pieces, and looks only when the client takes some
+  tell_server();
 }
 
 void PendingAnswer::add(std::string bytes) {

@@ -47,7 +47,7 @@ class PendingAnswer : public std::enable_shared_from_this<PendingAnswer> {
       kMore,        // what there is; more will come
       kEnded,       // the last
       kUnanswered,  // nobody will answer, and nothing has been said
-      kCut,         // nobody will go on, or the client takes too little
+      kCut,         // nobody will go on
     };
     State state = State::kMore;
     std::string bytes = {};
@@ -58,6 +58,9 @@ class PendingAnswer : public std::enable_shared_from_this<PendingAnswer> {
   // Nothing is sent any more; calls the callback, if there is one. May be called again.
   void client_left();
 
+  // More waited than may: the client is to be dropped, though it still could take something.
+  bool has_overflowed() const;
+
   // The form as it was told: the server may have been asked to stop accepting before.
   AnswerForm form() const;
 
@@ -66,6 +69,7 @@ class PendingAnswer : public std::enable_shared_from_this<PendingAnswer> {
 
   bool is_over() const { return has_client_left_ || stage_ == Stage::kGivenUp; }
   void begin_stage(Stage stage);
+  void overflow();
   void add(std::string bytes);
   void tell_server();
   Taken::State state_when_taken() const;
@@ -79,8 +83,9 @@ class PendingAnswer : public std::enable_shared_from_this<PendingAnswer> {
   Stage stage_ = Stage::kNothing;
   int status_ = 0;
   bool has_begun_ = false;
+  bool has_overflowed_ = false;
   bool has_client_left_ = false;
-  bool is_server_told_ = false;  // and has not looked since
+  bool is_server_told_ = false;  // and has taken nothing since
   std::deque<std::string> pieces_ = {};
   std::size_t num_waiting_bytes_ = 0;
   std::function<void()> callback_ = {};
