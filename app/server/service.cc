@@ -27,6 +27,18 @@ http::Response json_response(const Json& body, int status = 200) {
   return {.status = status, .headers = {{"Content-Type", "application/json"}}, .body = dump(body)};
 }
 
+// What a client says to be known again by, in whichever place its protocol has for that.
+std::string client_key(const http::Request& request, const Json& body) {
+  const auto text_of = [](const Json& object, const char* name) {
+    const auto found = object.is_object() ? object.find(name) : object.end();
+    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  std::string key(request.header("x-session-affinity"));
+  if (key.empty()) key = text_of(body, "prompt_cache_key");
+  if (key.empty() && body.contains("metadata")) key = text_of(body["metadata"], "user_id");
+  return key.empty() ? text_of(body, "user") : key;
+}
+
 std::string rfc3339(std::int64_t seconds) {
   const auto text = tokenizer::format_time("%Y-%m-%dT%H:%M:%SZ", seconds);
   return text ? *text : std::string();
@@ -66,7 +78,8 @@ struct Service::Route {
   std::string_view path;
   std::string_view method;
   enum class Protocol { kOpenAi, kAnthropic } protocol = Protocol::kOpenAi;
-  ParseCall parse = nullptr;  // of a route that generates
+  ParseCall parse = nullptr;        // of a route that generates
+  std::string_view id_prefix = {};  // of its answers
   // Of the others; on a worker where a body comes with it.
   void (*answer)(Service& service, const Exchange& exchange, const Json& body) = nullptr;
   bool needs_key = true;
@@ -87,13 +100,17 @@ const std::vector<Service::Route>& Service::routes() {
     exchange.send_error(api_error_of(result.error()));
   };
   static const std::vector<Route> kRoutes = {
-      {.path = "/v1/completions", .method = "POST", .parse = parse_completion},
-      {.path = "/v1/chat/completions", .method = "POST", .parse = parse_chat_completion},
-      {.path = "/v1/responses", .method = "POST", .parse = parse_response_call},
+      {.path = "/v1/completions", .method = "POST", .parse = parse_completion, .id_prefix = "cmpl-"},
+      {.path = "/v1/chat/completions",
+       .method = "POST",
+       .parse = parse_chat_completion,
+       .id_prefix = "chatcmpl-"},
+      {.path = "/v1/responses", .method = "POST", .parse = parse_response_call, .id_prefix = "resp_"},
       {.path = "/v1/messages",
        .method = "POST",
        .protocol = Protocol::kAnthropic,
-       .parse = parse_message_call},
+       .parse = parse_message_call,
+       .id_prefix = "msg_"},
       {.path = "/v1/messages/count_tokens",
        .method = "POST",
        .protocol = Protocol::kAnthropic,
@@ -184,8 +201,8 @@ Service::Service(Engine& engine, ServiceOptions options)
              .tokenizer = &engine.tokenizer()},
       port_(options_.access.port),
       is_loopback_(options_.access.is_loopback),
-      log_(engine.tokenizer()),
-      metrics_(model_.name(), engine.description()),
+      log_({.tokenizer = &engine.tokenizer(), .block_size = engine.description().block_size}),
+      metrics_({.model_name = model_.name(), .max_model_len = engine.description().max_model_len}),
       jobs_(kMostJobs),
       router_(
           engine,
@@ -369,12 +386,12 @@ void Service::generate(const std::shared_ptr<Exchange>& exchange, const Json& bo
                                                         .router = router_,
                                                         .clock = *options_.clock,
                                                         .stream = call->stream});
-  RequestOrigin origin{.id = identity.hex,
-                       .route = std::string(exchange->route.path),
-                       .client = std::string(exchange->request.header("user-agent")),
-                       .client_key = std::string(exchange->request.header("x-session-affinity")),
-                       .arrived_ms = options_.unix_time_ms(),
-                       .notes = std::move(call->notes)};
+  const RequestOrigin origin{.id = std::string(exchange->route.id_prefix) + identity.hex,
+                             .route = std::string(exchange->route.path),
+                             .client = std::string(exchange->request.header("user-agent")),
+                             .client_key = client_key(exchange->request, body),
+                             .unix_ms = options_.unix_time_ms(),
+                             .notes = std::move(call->notes)};
   const std::vector<RequestId> ids = router_.submit(
       std::move(call->requests),
       [open](std::size_t request, const EngineEvent& event) { open->take(request, event); },
@@ -488,7 +505,8 @@ http::Response Service::metrics_text() const {
   if (const auto snapshot = engine_.kv_snapshot(SnapshotScope::kSequences))
     levels = {.totals = snapshot->totals,
               .used_blocks = snapshot->figures.used_blocks,
-              .cached_blocks = snapshot->figures.cached_blocks};
+              .cached_blocks = snapshot->figures.cached_blocks,
+              .logical_blocks = snapshot->figures.logical_blocks};
   return {.status = 200,
           .headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
           .body = metrics_.text(levels)};
