@@ -44,9 +44,8 @@ struct ServeOptions {
 
 // What vLLM's command line has, and nothing here stands for. Each is taken with a value, so that commands
 // that people have go on working.
-constexpr std::array kPassedOver = {
-    "--dtype",       "--tokenizer-mode", "--load-format", "--num-scheduler-steps", "--uvicorn-log-level",
-    "--max-log-len", "--response-role"};
+constexpr std::array kPassedOver = {"--tokenizer-mode",    "--load-format", "--num-scheduler-steps",
+                                    "--uvicorn-log-level", "--max-log-len", "--response-role"};
 constexpr std::array kPassedOverFlags = {"--multi-step-stream-outputs",
                                          "--trust-remote-code",
                                          "--enforce-eager",

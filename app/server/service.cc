@@ -500,7 +500,8 @@ Json Service::tokenizer_info() const {
           {"model_max_length", model_.description.max_model_len}};
 }
 
-http::Response Service::metrics_text() const {
+http::Response Service::metrics_text() {
+  take_steps();
   PoolLevels levels;
   if (const auto snapshot = engine_.kv_snapshot(SnapshotScope::kSequences))
     levels = {.totals = snapshot->totals,
@@ -510,6 +511,16 @@ http::Response Service::metrics_text() const {
   return {.status = 200,
           .headers = {{"Content-Type", "text/plain; version=0.0.4; charset=utf-8"}},
           .body = metrics_.text(levels)};
+}
+
+// Those since the last time that somebody asked; the history holds some minutes of them.
+void Service::take_steps() {
+  const auto history = engine_.history();
+  if (history == nullptr) return;
+  const std::lock_guard lock(steps_mutex_);
+  const metrics::Trace trace = history->read_since(step_mark_, history->next_event_mark());
+  step_mark_ = trace.next_step_mark;
+  for (const StepRecord& step : trace.steps) metrics_.add(step);
 }
 
 }  // namespace octavo::app

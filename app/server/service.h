@@ -70,12 +70,13 @@ class Service {
   void keep_streams_alive();
 
   Json models() const;
-  http::Response model(std::string_view id) const;
+  Json model(std::string_view id) const;
   Result<Json> tokenize(const Json& body) const;
   Result<Json> detokenize(const Json& body) const;
   Result<Json> count_tokens(const Json& body) const;
   Json tokenizer_info() const;
-  http::Response metrics_text() const;
+  http::Response metrics_text();
+  void take_steps();
   Result<std::vector<TokenId>> encode_chat(const ChatPrompt& prompt) const;
 
   AccessRules access() const;
@@ -88,6 +89,8 @@ class Service {
   std::atomic<bool> is_loopback_;
   RequestLog log_;
   ServerMetrics metrics_;
+  std::mutex steps_mutex_;
+  std::uint64_t step_mark_ = 0;  // guarded by steps_mutex_
   BoundedQueue<std::function<void()>> jobs_;
   std::mutex streams_mutex_;
   std::vector<std::weak_ptr<OpenCall>> streams_;  // guarded by streams_mutex_

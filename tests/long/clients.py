@@ -115,7 +115,7 @@ class SmallRoutes(ClientTest):
         difference = newest["difference"]
         self.assertIn("Tuesday", difference["mine"]["token"] + difference["mine"]["after"])
         self.assertIn("Monday", difference["theirs"]["token"] + difference["theirs"]["after"])
-        self.assertGreater(newest["prompt_tokens"]["computed"], 100)
+        self.assertGreater(newest["prompt"]["computed"], 100)
 
 
 class Completions(ClientTest):
@@ -135,7 +135,7 @@ class Completions(ClientTest):
     def test_the_text_is_that_of_generate(self):
         made = subprocess.run([self.octavo, "generate", "--prompt", "The capital of France is", "--max-tokens", "8",
                                "--temperature", "0", "--json"], stdout=subprocess.PIPE, check=True)
-        expected = json.loads(made.stdout)["data"][0]["outputs"][0]["text"]
+        expected = json.loads(made.stdout)["requests"][0]["outputs"][0]["text"]
         self.assertEqual(self.complete().choices[0].text, expected)
         self.assertEqual("".join(piece.choices[0].text for piece in self.complete(stream=True)), expected)
 
