@@ -14,8 +14,8 @@ namespace octavo::app {
 // Members stay in the order in which they were written.
 using Json = nlohmann::ordered_json;
 
-// Nested at most 64 deep, and objects of at most 4,096 members. `what` names the source in the sentence of a failure ("messages.json", "line 3 of
-// requests.jsonl", "the body").
+// Nested at most 64 deep, and objects of at most 4,096 members. `what` names the source in the sentence of a
+// failure ("messages.json", "line 3 of requests.jsonl", "the body").
 Result<Json> parse_json(std::string_view text, std::string_view what);
 
 // One line unless `indent` is at least 0; invalid UTF-8 replaced, what is not finite as null.

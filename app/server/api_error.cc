@@ -18,7 +18,10 @@ ApiError api_error_of(const Error& error) {
   ApiError told{.message = error.message, .param = error.subject};
   switch (error.code) {
     case ErrorCode::kTooLong: told.code = "context_length_exceeded"; break;
-    case ErrorCode::kNotFound: told.status = 404; break;
+    case ErrorCode::kNotFound:
+      told.status = 404;
+      if (error.subject == "model") told.code = "model_not_found";
+      break;
     case ErrorCode::kInvalidArgument:
     case ErrorCode::kUnsupported: break;
     case ErrorCode::kOutOfMemory:  // what does not fit the pool does not fit it a second later either

@@ -152,7 +152,8 @@ TemplateValues read_template_values(FieldReader& fields, const ServedModel& mode
 
 // How much to think, or whether, in the words of the model's own template; `name` is the field that says it.
 // A model that has no such choice answers as ever. An effort that the template does not know is the nearest
-// that it knows, and other words are refused; "none" is also no thinking where only that can be chosen. What `values` says already stays.
+// that it knows, and other words are refused; "none" is also no thinking where only that can be chosen. What
+// `values` says already stays.
 void choose_effort(FieldReader& fields, std::string_view name, const std::string& effort,
                    const ServedModel& model, TemplateValues& values);
 void choose_thinking(bool thinks, const ServedModel& model, TemplateValues& values);

@@ -164,7 +164,6 @@ std::vector<Bytes> seeds() {
 
 }  // namespace
 
-extern const Target kHttpTarget;
 const Target kHttpTarget = {"http", 1024, run, mutate, seeds};
 
 }  // namespace octavo::fuzz

@@ -342,10 +342,17 @@ TEST(ReadTemplateValues, AnEffortIsSaidInTheTemplatesWords) {
   EXPECT_EQ(*template_values_of(R"({"reasoning_effort": "low"})", switch_only.served),
             (Values{{"enable_thinking", true}}));
   EXPECT_TRUE(template_values_of(R"({"reasoning_effort": "low"})", none.served)->empty());
-  const auto refused = template_values_of(R"({"reasoning_effort": "medium"})", both.served);
+  for (const auto& [effort, nearest] :
+       {std::pair{"minimal", "low"}, {"medium", "low"}, {"xhigh", "high"}, {"max", "high"}}) {
+    EXPECT_EQ(
+        *template_values_of((std::string(R"({"reasoning_effort": ")") + effort + "\"}").c_str(), both.served),
+        (Values{{"reasoning_strength", std::string(nearest)}}))
+        << effort;
+  }
+  const auto refused = template_values_of(R"({"reasoning_effort": "much"})", both.served);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().message,
-            R"(reasoning_effort must be "low" or "high" for this model, but it is "medium")");
+            R"(reasoning_effort must be "low" or "high" for this model, but it is "much")");
 }
 
 TEST(ReadTemplateValues, WhatTheTemplateIsToldItselfGoesFirst) {
