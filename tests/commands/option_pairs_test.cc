@@ -2,7 +2,10 @@
 // it offers, and refuses what it does not, in one sentence with status 2. Nothing crashes, and nothing is
 // passed over in silence.
 
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -14,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/files/file_descriptor.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sweep.h"
 #include "tests/support/temporary_folder.h"
@@ -72,6 +76,12 @@ std::vector<Option> options_of(const Words& command) {
 class OptionPairs : public testing::Test {
  protected:
   OptionPairs() {
+    // Somebody else has the port that a server is told to use.
+    EXPECT_TRUE(socket_.ok() && listen(socket_.get(), 1) == 0);
+    sockaddr_in address = {};
+    socklen_t size = sizeof address;
+    EXPECT_EQ(getsockname(socket_.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+    busy_port_ = std::to_string(ntohs(address.sin_port));
     test::tiny_draft({.own_output = true}).write(path("model.gguf"));
     write("prompt.txt", "a");
     write("text.txt", "a text");
@@ -92,6 +102,7 @@ class OptionPairs : public testing::Test {
         {{}, {{"--model", model}}},
         {{"generate"}, {{"--model", model}, {"--prompt", "a"}, {"--max-tokens", "4"}}},
         {{"chat"}, {{"--model", model}, {"--max-tokens", "4"}, {"--conversation", path("chat.json")}}, "a\n"},
+        {{"serve"}, {{"--model", model}, {"--port", busy_port_}}},
         {{"tokenize"}, {{"--model", model}, {"--prompt", "a"}}},
         {{"inspect"}, {{"--model", model}}},
         {{"compare-models"}, {{"--model-a", model}, {"--model-b", model}, {"--text", path("text.txt")}}},
@@ -123,7 +134,14 @@ class OptionPairs : public testing::Test {
         {"--memory", "1GiB"},
         {"--num-kv-blocks", "64"},
         {"--max-model-len", "128"},
-        {"--tensor-parallel-size", "1"}};
+        {"--tensor-parallel-size", "1"},
+        {"--host", "127.0.0.1"},
+        {"--port", busy_port_},
+        {"--api-key", "a"},
+        {"--api-key-file", path("text.txt")},
+        {"--allowed-host", "a.example"},
+        {"--allowed-origin", "http://a.example"},
+        {"--served-model-name", "a"}};
     const auto found = values.find(option.name);
     if (found != values.end()) return found->second;
     if (option.type.find('|') != std::string::npos) return option.type.substr(0, option.type.find('|'));
@@ -160,6 +178,8 @@ class OptionPairs : public testing::Test {
   }
 
   const test::TemporaryFolder folder_;
+  const app::FileDescriptor socket_{socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+  std::string busy_port_;
 };
 
 std::string name_of(const Command& command, const Option& option) {
@@ -190,10 +210,11 @@ TEST_F(OptionPairs, EachWorksOrIsRefusedInOneSentence) {
     if (!offered[command.words].contains(name) || needs_another) {
       expect_refused(result, what);
       EXPECT_NE(result.err.find(name), std::string::npos) << what << ": " << result.err;
-    } else if (command.words
-                   .empty()) {  // the window cannot open here, and says so after it has read its options
+    } else if (command.words.empty() || command.words[0] == "serve") {
+      // The window cannot open here, nor the server listen: both say so after they have read their options.
+      const bool tells_more = !command.words.empty() && name == "--verbose";
       EXPECT_EQ(result.status, 1) << what << ": " << result.err;
-      EXPECT_EQ(result.num_error_lines(), 1u) << what << ": " << result.err;
+      EXPECT_EQ(result.num_error_lines(), tells_more ? 2u : 1u) << what << ": " << result.err;
     } else {
       EXPECT_EQ(result.status, 0) << what << ": " << result.err;
       EXPECT_EQ(result.err.empty(), name != "--verbose") << what << ": " << result.err;
