@@ -47,6 +47,10 @@ class HttpClient {
   void close_sending() { ::shutdown(socket_.get(), SHUT_WR); }
   void close() { socket_.reset(); }
 
+  bool has_input() {
+    char byte;
+    return ::recv(socket_.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+  }
   // What comes up to and with `end`; less when the connection ends before.
   std::string read_until(std::string_view end) {
     while (received_.find(end) == std::string::npos && receive()) {
