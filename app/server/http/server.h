@@ -50,8 +50,8 @@ class Reply {
   void write(std::string piece) const;  // empty: nothing is sent
   void end() const;
 
-  // Called once, on the server's thread, when the client has left before the end of the answer; at once when
-  // it has already. At most one callback.
+  // Called once, on the server's thread, when the client has left before the end of the answer; in its next
+  // turn when it has already. At most one callback, which must not hold this Reply: nobody else could end it.
   void on_client_left(std::function<void()> callback) const;
 
  private:
@@ -61,7 +61,7 @@ class Reply {
 // Looks at a request whose head is complete, before its body is read: an answer refuses it.
 using CheckHead = std::function<std::optional<Response>(const Request& head)>;
 using Handle = std::function<void(Request request, Reply reply)>;
-// The answer to what is no request, or breaks a limit: a status of 4xx and one sentence.
+// The answer to what is no request, breaks a limit, or was lost here: a status from 400 on and one sentence.
 using Refuse = std::function<Response(int status, const std::string& sentence)>;
 
 struct ServerOptions {
