@@ -1,6 +1,7 @@
 #include "engine/chat_template/chat_template.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -12,9 +13,19 @@
 #include "engine/chat_template/jinja_json.h"
 
 namespace octavo::tokenizer {
-namespace {
 
-using ToolHabits = ChatTemplate::ToolHabits;
+// What a template does with tools.
+struct ToolHabits {
+  bool lists_tools = false;     // prints what `tools` holds
+  bool writes_calls = false;    // prints tool_calls
+  bool writes_results = false;  // prints messages of the role tool
+  bool wants_text = false;      // arguments as they were written, not as an object
+  bool wants_none = false;      // for the content of an answer that only calls
+  bool wants_apart = false;     // calls are lost beside content
+  CallMarks call_marks = {};    // where it writes no calls
+};
+
+namespace {
 
 // What an answer says, and what was thought before it. One that was stopped while it thought stays whole:
 // some templates refuse an empty answer (in messages with headers, the whole is what they refuse). One that
@@ -146,7 +157,7 @@ Result<Turns> formed(Turns turns, const jinja::Value& tools, const ToolHabits& h
   if (habits.writes_calls) {
     if (habits.wants_apart) turns = with_calls_apart(turns);
   } else {
-    OCTAVO_TRY(turns, with_calls_as_text(std::move(turns), budget));
+    OCTAVO_TRY(turns, with_calls_as_text(std::move(turns), habits.call_marks, budget));
   }
   if (!habits.writes_results) turns = with_results_as_text(turns);
   if (habits.lists_tools) return turns;
@@ -281,6 +292,17 @@ class ToolTrial {
   const jinja::Template& parsed_;
 };
 
+// Granite's, LFM2's and Mistral's templates tell of calls and leave it to the client to write them so.
+struct NamedMarks {
+  std::string_view name;
+  CallMarks marks;
+};
+constexpr NamedMarks kNamedMarks[] = {
+    {"<|tool_call|>", {"<|tool_call|>[", ", ", "]"}},
+    {"<|tool_list_start|>", {"<|tool_call_start|>[", ", ", "]<|tool_call_end|>"}},
+    {"[TOOL_CALLS]", {"[TOOL_CALLS][", ", ", "]"}},
+};
+
 // Another way to say the same to a template that refused it.
 struct Wording {
   Turns turns;
@@ -321,12 +343,18 @@ ChatTemplate::ChatTemplate(std::string_view source, jinja::Template parsed, bool
       finds_thinking_(mentions("</think>") || mentions("<channel|>")),
       tool_habits_(std::make_shared<LazyToolHabits>()) {}
 
-const ChatTemplate::ToolHabits& ChatTemplate::tool_habits() const {
+const ToolHabits& ChatTemplate::tool_habits() const {
   std::call_once(tool_habits_->is_found, [this] {
-    if (mentions("tools")) tool_habits_->habits = ToolTrial(*parsed_).find();
+    ToolHabits& habits = tool_habits_->habits;
+    if (mentions("tools")) habits = ToolTrial(*parsed_).find();
+    if (!habits.lists_tools) return;
+    const auto named = std::ranges::find_if(kNamedMarks, [this](const auto& m) { return mentions(m.name); });
+    if (named != std::end(kNamedMarks)) habits.call_marks = named->marks;
   });
   return tool_habits_->habits;
 }
+
+bool ChatTemplate::knows_tools() const { return tool_habits().lists_tools; }
 
 bool ChatTemplate::wants_apart(std::string_view answer) const {
   return reads_thinking_ && (is_in_messages(answer) || !finds_thinking_);

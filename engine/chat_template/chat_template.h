@@ -21,6 +21,7 @@ namespace octavo::tokenizer {
 namespace jinja {
 class Template;
 }
+struct ToolHabits;  // chat_template.cc
 
 // What templates know beside the messages; empty: the model has none.
 struct ChatTemplateConstants {
@@ -49,7 +50,8 @@ class ChatTemplate {
   // where calls are printed only so, none; what stands beside calls is given in front of them where they
   // would be lost. A template that does not print the tools is told of them in the form of with_tools_told()
   // (chat_turns.h), and then calls and results have that form, too; one that prints the tools and no calls or
-  // no results gets those as text. All that comes from tools and calls is input.
+  // no results gets those as text, calls in the marks of its makers where it names them. All that comes from
+  // tools and calls is input.
   Result<std::vector<PromptSpan>> render(std::span<const ChatMessage> messages,
                                          const ChatTemplateConstants& constants,
                                          const TemplateInputs& inputs) const;
@@ -72,7 +74,7 @@ class ChatTemplate {
 
   // Whether it prints the tools that it is given. Else they are told in a form of ours, and answers are asked
   // to call in it: <tool_call>{"name": ..., "arguments": ...}</tool_call>.
-  bool knows_tools() const { return tool_habits().lists_tools; }
+  bool knows_tools() const;
 
   // The Jinja source, as it was given.
   std::string_view source() const { return *source_; }
@@ -84,20 +86,10 @@ class ChatTemplate {
   // to the tokenizer.
   bool writes_bos() const { return writes_bos_; }
 
-  // What a template does with tools, found by trying.
-  struct ToolHabits {
-    bool lists_tools = false;     // prints what `tools` holds
-    bool writes_calls = false;    // prints tool_calls
-    bool writes_results = false;  // prints messages of the role tool
-    bool wants_text = false;      // arguments as they were written, not as an object
-    bool wants_none = false;      // for the content of an answer that only calls
-    bool wants_apart = false;     // calls are lost beside content
-  };
-
  private:
   struct LazyToolHabits;
 
-  const ToolHabits& tool_habits() const;
+  const ToolHabits& tool_habits() const;  // found at the first call
 
   ChatTemplate(std::string_view source, jinja::Template parsed, bool writes_bos);
 

@@ -38,7 +38,7 @@ MarkedText short_id(const MarkedText& id) {
 // The JSON of a call, whose arguments stay as they were written: so they were generated, and so their blocks
 // are found again.
 Result<MarkedText> call_as_text(const CallInTurn& call, jinja::Budget& budget) {
-  MarkedText text("<tool_call>\n{\"name\": ");
+  MarkedText text("{\"name\": ");
   OCTAVO_TRY(const jinja::Text name, jinja::to_json(jinja::Value(call.name), {}, budget));
   text.append(*name);
   text.append(MarkedText(", \"arguments\": "));
@@ -49,7 +49,7 @@ Result<MarkedText> call_as_text(const CallInTurn& call, jinja::Budget& budget) {
     OCTAVO_TRY(const jinja::Text quoted, jinja::to_json(jinja::Value(call.arguments), {}, budget));
     text.append(*quoted);
   }
-  text.append(MarkedText("}\n</tool_call>"));
+  text.append(MarkedText("}"));
   return text;
 }
 
@@ -157,13 +157,20 @@ Result<Turns> with_tools_told(Turns turns, const jinja::Value& tools, jinja::Bud
   return turns;
 }
 
-Result<Turns> with_calls_as_text(Turns turns, jinja::Budget& budget) {
+Result<Turns> with_calls_as_text(Turns turns, const CallMarks& marks, jinja::Budget& budget) {
   for (Turn& turn : turns) {
-    for (const CallInTurn& call : std::exchange(turn.calls, {})) {
+    if (turn.calls.empty()) continue;
+    MarkedText& content = turn.content;
+    if (!content.empty()) content.append(MarkedText("\n"));
+    std::string_view mark = marks.begin;
+    for (const CallInTurn& call : turn.calls) {
+      content.append(MarkedText(mark));
       OCTAVO_TRY(const MarkedText text, call_as_text(call, budget));
-      if (!turn.content.empty()) turn.content.append(MarkedText("\n"));
-      turn.content.append(text);
+      content.append(text);
+      mark = marks.between;
     }
+    content.append(MarkedText(marks.end));
+    turn.calls.clear();
   }
   return turns;
 }

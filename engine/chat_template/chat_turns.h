@@ -46,13 +46,19 @@ Turns with_single_calls(const Turns& turns);
 // What an answer says beside its calls becomes an answer of its own in front of them.
 Turns with_calls_apart(const Turns& turns);
 
+// How calls are written as text: {"name": ..., "arguments": ...} between these.
+struct CallMarks {
+  std::string_view begin = "<tool_call>\n", between = "\n</tool_call>\n<tool_call>\n", end = "\n</tool_call>";
+};
+
 // The form of tools that most small models know (Hermes, Nous Research 2024), for templates that have none:
 //   tools    in the system message, a JSON object in each line between <tools> and </tools>
 //   calls    <tool_call>\n{"name": ..., "arguments": ...}\n</tool_call>, behind what the answer says
 //   results  <tool_response>\n...\n</tool_response>, in one turn of the user for all that stand together
 // The marks are the template's words, which may become special tokens; what stands between them is input.
+// Calls may have other marks, where a template that prints no calls leaves no doubt which its model writes.
 Result<Turns> with_tools_told(Turns turns, const jinja::Value& tools, jinja::Budget& budget);
-Result<Turns> with_calls_as_text(Turns turns, jinja::Budget& budget);
+Result<Turns> with_calls_as_text(Turns turns, const CallMarks& marks, jinja::Budget& budget);
 Turns with_results_as_text(const Turns& turns);
 
 }  // namespace octavo::tokenizer

@@ -225,6 +225,21 @@ TEST(ToolTemplate, ATemplateThatPrintsToolsAndNoCallsGetsThoseAsText) {
   EXPECT_NE(text.find("<|tool_response_start|>one<|tool_response_end|>"), std::string::npos) << text;
 }
 
+TEST(ToolTemplate, CallsAsTextHaveTheMarksThatTheTemplateNames) {
+  const auto printed_by = [](const std::string& named) {
+    return printed("{{ tools }}{% for m in messages %}[{{ m.content }}]{% endfor %}{# " + named + " #}",
+                   {question("q"), answer("", {{"1", "f", "{}"}, {"2", "g", "{\"a\":1}"}})});
+  };
+  const std::string first = "{\"name\": \"f\", \"arguments\": {}}",
+                    second = "{\"name\": \"g\", \"arguments\": {\"a\":1}}";
+  EXPECT_EQ(printed_by(""),
+            "None[q][<tool_call>\n" + first + "\n</tool_call>\n<tool_call>\n" + second + "\n</tool_call>]");
+  EXPECT_EQ(printed_by("<|tool_call|>"), "None[q][<|tool_call|>[" + first + ", " + second + "]]");
+  EXPECT_EQ(printed_by("<|tool_list_start|>"),
+            "None[q][<|tool_call_start|>[" + first + ", " + second + "]<|tool_call_end|>]");
+  EXPECT_EQ(printed_by("[TOOL_CALLS]"), "None[q][[TOOL_CALLS][" + first + ", " + second + "]]");
+}
+
 std::string calling(const std::string& printed_call) {
   return "{{ tools }}{% for m in messages %}{% if m.tool_calls %}{% for c in m.tool_calls %}" + printed_call +
          "{% endfor %}{% else %}[{{ m.content }}]{% endif %}{% endfor %}";
