@@ -297,9 +297,11 @@ struct NamedMarks {
   std::string_view name;
   CallMarks marks;
 };
+constexpr CallMarks kLfm2Marks = {"<|tool_call_start|>[", ", ", "]<|tool_call_end|>", /*as_python=*/true};
 constexpr NamedMarks kNamedMarks[] = {
     {"<|tool_call|>", {"<|tool_call|>[", ", ", "]"}},
-    {"<|tool_list_start|>", {"<|tool_call_start|>[", ", ", "]<|tool_call_end|>"}},
+    {"<|tool_list_start|>", kLfm2Marks},
+    {"<|tool_response_start|>", kLfm2Marks},
     {"[TOOL_CALLS]", {"[TOOL_CALLS][", ", ", "]"}},
 };
 

@@ -53,6 +53,24 @@ Result<MarkedText> call_as_text(const CallInTurn& call, jinja::Budget& budget) {
   return text;
 }
 
+// Texts in the quotation marks of JSON, as models write them. What is no object of arguments is JSON.
+Result<MarkedText> call_as_python(const CallInTurn& call, jinja::Budget& budget) {
+  const jinja::Outcome read = jinja::read_json(call.arguments.text(), budget);
+  if (!read || !read->is_dict()) return call_as_text(call, budget);
+  MarkedText text = call.name;
+  std::string_view before = "(";
+  for (const auto& [key, value] : read->dict().entries) {
+    text.append(MarkedText(std::exchange(before, ", ")));
+    text.append(*key.text());
+    text.append(MarkedText("="));
+    OCTAVO_TRY(const jinja::Text written,
+               value.is_text() ? jinja::to_json(value, {}, budget) : jinja::to_repr(value, budget));
+    text.append(*written);
+  }
+  text.append(MarkedText(read->dict().entries.empty() ? "()" : ")"));
+  return text;
+}
+
 }  // namespace
 
 void append_content(MarkedText& content, const MarkedText& more) {
@@ -165,7 +183,8 @@ Result<Turns> with_calls_as_text(Turns turns, const CallMarks& marks, jinja::Bud
     std::string_view mark = marks.begin;
     for (const CallInTurn& call : turn.calls) {
       content.append(MarkedText(mark));
-      OCTAVO_TRY(const MarkedText text, call_as_text(call, budget));
+      OCTAVO_TRY(const MarkedText text,
+                 marks.as_python ? call_as_python(call, budget) : call_as_text(call, budget));
       content.append(text);
       mark = marks.between;
     }

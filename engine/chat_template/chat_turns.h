@@ -46,9 +46,11 @@ Turns with_single_calls(const Turns& turns);
 // What an answer says beside its calls becomes an answer of its own in front of them.
 Turns with_calls_apart(const Turns& turns);
 
-// How calls are written as text: {"name": ..., "arguments": ...} between these.
+// How calls are written as text: {"name": ..., "arguments": ...} between these, or name(argument=value) as in
+// Python.
 struct CallMarks {
   std::string_view begin = "<tool_call>\n", between = "\n</tool_call>\n<tool_call>\n", end = "\n</tool_call>";
+  bool as_python = false;
 };
 
 // The form of tools that most small models know (Hermes, Nous Research 2024), for templates that have none:

@@ -216,11 +216,14 @@ TEST(ToolTemplate, WithoutToolsOfItsOwnCallsAndResultsAreText) {
 TEST(ToolTemplate, ATemplateThatPrintsToolsAndNoCallsGetsThoseAsText) {
   const std::string text =
       printed(read_golden_text("templates/lfm2.jinja"),
-              {question("q"), answer("", {{"1", "f", R"({"a": 1})"}}), result("1", "one")}, kOneTool);
+              {question("q"), answer("", {{"1", "f", R"({"a": 1, "b": "x'\"", "c": [true, null, "y"]})"}}),
+               result("1", "one")},
+              kOneTool);
   EXPECT_NE(text.find("Tools: [{\"type\": \"function\""), std::string::npos) << text;
   EXPECT_EQ(text.find("# Tools"), std::string::npos) << text;
-  EXPECT_NE(text.find("assistant\n<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("assistant\n<|tool_call_start|>[f(a=1, b=\"x'\\\"\", c=[True, None, 'y'])]<|tool_call_end|>"),
+      std::string::npos)
       << text;
   EXPECT_NE(text.find("<|tool_response_start|>one<|tool_response_end|>"), std::string::npos) << text;
 }
@@ -235,8 +238,7 @@ TEST(ToolTemplate, CallsAsTextHaveTheMarksThatTheTemplateNames) {
   EXPECT_EQ(printed_by(""),
             "None[q][<tool_call>\n" + first + "\n</tool_call>\n<tool_call>\n" + second + "\n</tool_call>]");
   EXPECT_EQ(printed_by("<|tool_call|>"), "None[q][<|tool_call|>[" + first + ", " + second + "]]");
-  EXPECT_EQ(printed_by("<|tool_list_start|>"),
-            "None[q][<|tool_call_start|>[" + first + ", " + second + "]<|tool_call_end|>]");
+  EXPECT_EQ(printed_by("<|tool_list_start|>"), "None[q][<|tool_call_start|>[f(), g(a=1)]<|tool_call_end|>]");
   EXPECT_EQ(printed_by("[TOOL_CALLS]"), "None[q][[TOOL_CALLS][" + first + ", " + second + "]]");
 }
 
