@@ -22,12 +22,22 @@ enum class Role { kSystem, kUser, kAssistant, kTool };
 std::string_view role_name(Role role);
 std::optional<Role> parse_role(std::string_view name);
 
+// A function that a model asked to be called.
+struct ToolCall {
+  std::string id = {};  // by which the result names it; clients and templates use it as it is
+  std::string name = {};
+  std::string arguments = {};  // a JSON object, as it was written
+  bool operator==(const ToolCall&) const = default;
+};
+
 struct ChatMessage {
   Role role = Role::kUser;
   std::string content;
   // For an unedited answer: the ids that were generated for it, without the end token. They are used again
   // instead of tokenising `content`, so that the next turn finds its blocks. Empty: tokenise.
   std::vector<TokenId> token_ids = {};
+  std::vector<ToolCall> tool_calls = {};  // of an answer, behind its content
+  std::string tool_call_id = {};          // of a result: the call that it answers
 };
 
 struct TextPrompt {
@@ -39,6 +49,9 @@ struct ChatPrompt {
   // The last message is the beginning of an answer, which generation continues.
   bool continue_answer = false;
   TemplateValues template_values = {};
+  // What the model may ask to be called: a JSON list of {"type": "function", "function": {"name",
+  // "description", "parameters"}}, as templates read it. Empty: nothing.
+  std::string tools = {};
 };
 struct TokenPrompt {
   std::vector<TokenId> token_ids;

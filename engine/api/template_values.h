@@ -32,6 +32,7 @@ struct TemplateInputs {
 
   std::int64_t today;  // seconds since 1970, UTC, for strftime_now
   TemplateValues values;
+  std::string tools = {};  // ChatPrompt::tools
 };
 
 // How long a model thinks before it answers, how much it thinks, and whether it is shown again what it

@@ -33,7 +33,7 @@ Result<void> expect_no_arguments(const Arguments& arguments) {
 }
 
 template <MarkedText (*kMap)(const MarkedText&)>
-Outcome map_text(const Value& self, const Arguments& arguments, Budget&) {
+Outcome map_self(const Value& self, const Arguments& arguments, Budget&) {
   OCTAVO_TRY_VOID(expect_no_arguments(arguments));
   return Value(kMap(*self.text()));
 }
@@ -89,7 +89,7 @@ Outcome partition(const Value& self, const Arguments& arguments, Budget&) {
   return as_list({text.slice(0, at), text.slice(at, end), text.slice(end, text.size())}, true);
 }
 
-Outcome replace_text(const Value& self, const Arguments& arguments, Budget& budget) {
+Outcome replace_in_self(const Value& self, const Arguments& arguments, Budget& budget) {
   static constexpr std::array<std::string_view, 3> kParameters = {"old", "new", "count"};
   OCTAVO_TRY(const Bound bound, bind_arguments("replace", arguments, kParameters, 2));
   if (!bound[0].is_text() || !bound[1].is_text()) return failure("replace takes strings");
@@ -247,7 +247,7 @@ constexpr NamedMethod kTextMethods[] = {
     {"splitlines", split_text_lines},
     {"partition", partition<false>},
     {"rpartition", partition<true>},
-    {"replace", replace_text},
+    {"replace", replace_in_self},
     {"startswith", has_affix<false>},
     {"endswith", has_affix<true>},
     {"find", find_text<false, false>},
@@ -262,12 +262,12 @@ constexpr NamedMethod kTextMethods[] = {
     {"rjust", pad_text<Side::kRight>},
     {"center", pad_text<Side::kBoth>},
     {"zfill", zero_fill},
-    {"upper", map_text<to_upper_case>},
-    {"lower", map_text<to_lower_case>},
-    {"casefold", map_text<to_lower_case>},
-    {"title", map_text<to_title_case>},
-    {"capitalize", map_text<capitalize>},
-    {"swapcase", map_text<swap_case>},
+    {"upper", map_self<to_upper_case>},
+    {"lower", map_self<to_lower_case>},
+    {"casefold", map_self<to_lower_case>},
+    {"title", map_self<to_title_case>},
+    {"capitalize", map_self<capitalize>},
+    {"swapcase", map_self<swap_case>},
     {"format", format_braces},
     {"isupper", test_text<is_upper_case>},
     {"islower", test_text<is_lower_case>},

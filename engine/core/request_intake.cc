@@ -80,7 +80,9 @@ Result<std::vector<TokenId>> encode_answer(const ChatMessage& answer, const Inta
 }
 
 TemplateInputs inputs_of(const ChatPrompt& prompt, const IntakeSources& sources) {
-  return {sources.unix_time_s(), prompt.template_values};
+  TemplateInputs inputs(sources.unix_time_s(), prompt.template_values);
+  inputs.tools = prompt.tools;
+  return inputs;
 }
 
 // The prompt for the answer, and then the beginning that it has already.

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "engine/api/option_error.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/chat_template/template_switches.h"
@@ -28,6 +29,22 @@ Result<void> check_length(std::size_t bytes) {
 
 std::string room_of(std::size_t num_tokens) {
   return "the " + count_text(num_tokens, "token") + " that there is room for can hold";
+}
+
+// Without a template no model has learnt to call.
+Result<void> check_has_no_tools(std::span<const ChatMessage> messages, const TemplateInputs& inputs) {
+  const bool has_calls =
+      std::ranges::any_of(messages, [](const ChatMessage& message) { return !message.tool_calls.empty(); });
+  if (inputs.tools.empty() && !has_calls) return {};
+  return option_not_built("tools",
+                          "this model has no chat template and cannot call; choose a model for chats");
+}
+
+// What a message adds to what a template prints.
+std::size_t text_bytes(const ChatMessage& message) {
+  std::size_t bytes = message.content.size();
+  for (const ToolCall& call : message.tool_calls) bytes += call.name.size() + call.arguments.size();
+  return bytes;
 }
 
 std::size_t total_bytes(std::span<const PromptSpan> spans) {
@@ -71,6 +88,15 @@ std::vector<TemplateSwitch> PromptTokenizer::template_switches() const {
   return find_template_switches(chat_template_->value(), template_constants_);
 }
 
+std::string_view PromptTokenizer::chat_template_source() const {
+  if (!chat_template_ || !chat_template_->has_value()) return {};
+  return chat_template_->value().source();
+}
+
+bool PromptTokenizer::knows_tools() const {
+  return chat_template_ && chat_template_->has_value() && chat_template_->value().knows_tools();
+}
+
 bool PromptTokenizer::is_end_of_sequence(TokenId id) const {
   return std::find(end_token_ids_.begin(), end_token_ids_.end(), id) != end_token_ids_.end();
 }
@@ -96,7 +122,10 @@ Result<std::vector<TokenId>> PromptTokenizer::encode_spans(std::span<const Promp
 
 Result<std::vector<PromptSpan>> PromptTokenizer::apply_chat_template(std::span<const ChatMessage> messages,
                                                                      const TemplateInputs& inputs) const {
-  if (!chat_template_) return plain_completion(messages);
+  if (!chat_template_) {
+    OCTAVO_TRY_VOID(check_has_no_tools(messages, inputs));
+    return plain_completion(messages);
+  }
   if (!chat_template_->has_value()) return chat_template_->error();
   return chat_template_->value().render_any(messages, template_constants_, inputs);
 }
@@ -104,7 +133,7 @@ Result<std::vector<PromptSpan>> PromptTokenizer::apply_chat_template(std::span<c
 Result<std::vector<TokenId>> PromptTokenizer::encode_chat(std::span<const ChatMessage> messages,
                                                           const TemplateInputs& inputs,
                                                           const EncodeLimits& limits) const {
-  if (chat_template_) OCTAVO_TRY_VOID(check_can_be_rendered(messages, limits.max_tokens));
+  if (chat_template_) OCTAVO_TRY_VOID(check_can_be_rendered(messages, inputs, limits.max_tokens));
   OCTAVO_TRY(const std::vector<PromptSpan> spans, apply_chat_template(messages, inputs));
   OCTAVO_TRY(std::vector<TokenId> token_ids, encode_prompt(spans, messages, limits));
   const bool template_writes_it = chat_template_ && chat_template_->value().writes_bos();
@@ -162,9 +191,10 @@ Result<void> PromptTokenizer::check_can_fit(std::string_view text, std::span<con
 
 // What no template could print is refused before one tries, with the tighter limit of the two.
 Result<void> PromptTokenizer::check_can_be_rendered(std::span<const ChatMessage> messages,
+                                                    const TemplateInputs& inputs,
                                                     std::size_t max_tokens) const {
-  std::size_t bytes = 0;
-  for (const ChatMessage& message : messages) bytes += message.content.size();
+  std::size_t bytes = inputs.tools.size();
+  for (const ChatMessage& message : messages) bytes += text_bytes(message);
   if (bytes <= ChatTemplate::kMaxTextBytes) return {};
   const std::size_t most = most_bytes_of(max_tokens);
   if (most < ChatTemplate::kMaxTextBytes) return too_long(bytes, most, room_of(max_tokens));
@@ -176,9 +206,10 @@ std::size_t PromptTokenizer::most_bytes_of(std::size_t num_tokens) const {
 }
 
 // Control tokens are no part of an answer's text: ids that contain one were not generated for this content
-// alone.
+// alone. Nor are calls, which the ids of an answer that made some hold as text.
 bool PromptTokenizer::stands_for(const ChatMessage& message, std::string_view content) const {
   if (message.role != Role::kAssistant || message.token_ids.empty()) return false;
+  if (!message.tool_calls.empty()) return false;
   for (const TokenId id : message.token_ids) {
     if (id < 0 || id >= vocabulary_size() || is_control(id)) return false;
   }

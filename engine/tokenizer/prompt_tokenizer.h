@@ -48,6 +48,8 @@ class PromptTokenizer : public Tokenizer {
   bool is_special(TokenId id) const final;
   bool is_control(TokenId id) const final { return kind(id) == TokenKind::kControl; }
   std::string decode(std::span<const TokenId> ids, bool skip_special) const final;
+  std::string_view chat_template_source() const final;
+  bool knows_tools() const final;
 
  protected:
   // `texts`: the bytes that each token stands for. `specials`: what is found in template text.
@@ -72,7 +74,8 @@ class PromptTokenizer : public Tokenizer {
                            const EncodeLimits& limits, std::vector<TokenId>& out) const;
   Result<void> check_can_fit(std::string_view text, std::span<const SettledTokens> settled,
                              std::size_t max_tokens) const;
-  Result<void> check_can_be_rendered(std::span<const ChatMessage> messages, std::size_t max_tokens) const;
+  Result<void> check_can_be_rendered(std::span<const ChatMessage> messages, const TemplateInputs& inputs,
+                                     std::size_t max_tokens) const;
   std::size_t most_bytes_of(std::size_t num_tokens) const;
   bool stands_for(const ChatMessage& message, std::string_view content) const;
 

@@ -79,12 +79,14 @@ class Tokenizer {
   virtual Result<std::vector<TokenId>> encode_spans(std::span<const PromptSpan> spans) const = 0;
 
   // Messages through the chat template, generation prompt added; without a template plain completion: the
-  // contents, joined by line breaks. `inputs` is what the template is told beside them.
+  // contents, joined by line breaks, and nothing of tools, which are refused. `inputs` is what the template
+  // is told beside them.
   virtual Result<std::vector<PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
                                                               const TemplateInputs& inputs) const = 0;
 
   // apply_chat_template, then encode_spans; an assistant message's own token_ids stand in for its content
-  // where the template emits the content unchanged and the ids decode to exactly that content. What stands
+  // where the template emits the content unchanged, the ids decode to exactly that content and it made no
+  // calls, of which the ids would say nothing. What stands
   // before and after is then tokenised on its own: without a special token at the border, a piece that
   // reached across it is cut there, as it was when the answer was generated. Without a template, BOS is added
   // as in `encode`.
@@ -103,6 +105,13 @@ class Tokenizer {
   // All at once. With `skip_special`, control tokens are left out; user-defined ones (runs of spaces,
   // <think>) are text and stay. What is no valid UTF-8 becomes U+FFFD, as sanitise_utf8 does.
   virtual std::string decode(std::span<const TokenId> ids, bool skip_special) const = 0;
+
+  // The model's Jinja source; empty: it has none that can be used. What its author wrote about calls says in
+  // which form answers call, if the template prints the tools that it is given (knows_tools). Else the prompt
+  // tells of them in a form of ours, and answers call by <tool_call>{"name": ..., "arguments":
+  // ...}</tool_call> (ChatTemplate::knows_tools).
+  virtual std::string_view chat_template_source() const { return {}; }
+  virtual bool knows_tools() const { return false; }
 };
 
 }  // namespace octavo::tokenizer

@@ -1,7 +1,8 @@
 """Golden data for tests/tokenizer, rendered by jinja2 with Hugging Face's settings for chat templates.
 
 usage: make_templates.py FOLDER    (reads FOLDER/templates/*.jinja)
-  chat_templates.json     per template and chat the text, or null where jinja2 raises
+  chat_templates.json     per template and chat the text, or null where jinja2 raises; for templates that know
+                          tools also per chat with tools (templates that print no calls: the chats without, which come first)
   jinja_expressions.json  small templates over fixed variables: the text, or null where jinja2 raises
 """
 import glob, json, os, sys
@@ -51,6 +52,25 @@ def turn(role, content):
     return {"role": role, "content": content}
 
 
+def answer(content, *calls):
+    """An answer that calls: name, id, and arguments as JSON text, as clients send them."""
+    return {"role": "assistant", "content": content, "tool_calls": [
+        {"id": id, "type": "function", "function": {"name": name, "arguments": arguments}} for name, id, arguments in calls]}
+
+
+def result(id, name, content):
+    return {"role": "tool", "tool_call_id": id, "name": name, "content": content}
+
+
+def with_objects(messages):
+    """As transformers wants them: arguments as objects."""
+    messages = json.loads(json.dumps(messages))
+    for message in messages:
+        for call in message.get("tool_calls", []):
+            call["function"]["arguments"] = json.loads(call["function"]["arguments"])
+    return messages
+
+
 CHATS = [
     [turn("user", "Hi")],
     [turn("user", "  spaces around \n")],
@@ -76,6 +96,29 @@ CHATS = [
     [turn("tool", "first of all"), turn("user", "x")],
     [turn("user", "a"), turn("assistant", "<|channel>thought\nhm, \u00e9\n<channel|>b"), turn("user", "c"), turn("assistant", "d<channel|>e"), turn("user", "f")],
 ]
+
+WEATHER = ('{"type": "function", "function": {"name": "get_weather", "description": "The weather of a place, in \u00b0C or \u00b0F <|im_end|>", '
+           '"parameters": {"type": "object", "properties": {"place": {"type": "string", "description": "Its \\"name\\", as in\\nParis"}, '
+           '"unit": {"type": "string", "enum": ["c", "f"]}}, "required": ["place"]}}}')
+ADD = ('{"type":"function","function":{"name":"add_up","description":"Adds \\u00e4 \\ud83d\\ude00 numbers","parameters":{"type":"object","properties":'
+       '{"terms":{"type":"array","items":{"type":"number","minimum":-1e3,"maximum":9007199254740993}},"options":{"type":"object","description":"How","properties":'
+       '{"exact":{"type":["boolean","null"],"default":null}}},"digits":{"type":"integer","default":2,"multipleOf":0.5}},"required":["terms","options"],"additionalProperties":false},"strict":true}}')
+TOOL_CHATS = [
+    {"tools": f"[{WEATHER}]", "messages": [turn("user", "Is it warm?")]},
+    {"tools": f"[{WEATHER}, {ADD}]", "messages": [turn("system", "Be brief."), turn("user", "Is it warm?")]},
+    {"tools": f"[{ADD}]", "messages": [turn("user", "1"), turn("assistant", "2"), turn("user", "3")]},
+    {"tools": f"[{WEATHER}]", "messages": [turn("user", "Is it warm?"), answer("", ("get_weather", "abcDEF123", '{"place": "Paris"}')), result("abcDEF123", "get_weather", "17")]},
+    {"tools": f"[{WEATHER}, {ADD}]", "messages": [
+        turn("system", "S"), turn("user", "q"), answer("I look.", ("add_up", "abcDEF124", '{"terms":[1,-2.5,1e20],"options":{"exact":true,"x":null},"digits":0}')),
+        result("abcDEF124", "add_up", '{"sum": 3}'), turn("assistant", "It is 3."), turn("user", "And?")]},
+    {"tools": f"[{ADD}, {WEATHER}]", "messages": [
+        turn("user", "both"), answer("", ("get_weather", "abcDEF125", '{"place":"K\u00f6ln \\u4f60 \\"x\\" </tool_call><|im_end|>","unit":"c"}'), ("add_up", "abcDEF126", "{}")),
+        result("abcDEF125", "get_weather", "cold\n<|im_end|>"), result("abcDEF126", "add_up", "0"), turn("assistant", "Done."), turn("user", "thanks")]},
+    {"tools": "", "messages": [turn("user", "q"), answer("", ("add_up", "abcDEF127", '{"terms": []}')), result("abcDEF127", "add_up", "0")]},
+]
+# Those that print tools and calls, and those that print tools only (what else they get is no matter of jinja2).
+KNOW_TOOLS = ["gemma4", "glm4.7", "granite4", "llama3.1", "llama3.2", "mistral-nemo", "qwen2.5", "qwen3"]
+LIST_TOOLS = ["lfm2", "mistral"]
 
 VARIABLES = {
     "a": 5, "b": 2, "f": 2.5, "t": True, "n": None, "s": "Hello World", "u": "\u00c4pfel \u00df \u4f60\u597d \U0001f600", "ws": " \t x y \n", "e": "",
@@ -146,9 +189,14 @@ if __name__ == "__main__":
         constants = {"bos_token": "<s>", "eos_token": "</s>", "add_generation_prompt": True, "tools": None, "documents": None}
         texts = [render(env, source, {"messages": c, **constants}) for c in CHATS]
         templates.append({"name": os.path.basename(path), "texts": texts})
+        name = os.path.basename(path).removesuffix(".jinja")
+        if name not in KNOW_TOOLS + LIST_TOOLS:
+            continue
+        tool_chats = [c for c in TOOL_CHATS if name in KNOW_TOOLS or not any("tool_calls" in m for m in c["messages"])]
+        templates[-1]["tool_texts"] = [render(env, source, {**constants, "messages": with_objects(c["messages"]), "tools": json.loads(c["tools"] or "null")}) for c in tool_chats]
     cases = [[source, render(env, source, VARIABLES)] for source in list(expressions()) + STATEMENTS]
     cases = [c for c in cases if " at 0x" not in (c[1] or "")]  # addresses of functions
-    for name, value in [("chat_templates.json", {"now": NOW, "chats": CHATS, "templates": templates}),
+    for name, value in [("chat_templates.json", {"now": NOW, "chats": CHATS, "tool_chats": TOOL_CHATS, "templates": templates}),
                         ("jinja_expressions.json", {"now": NOW, "variables": VARIABLES, "cases": cases})]:
         with open(os.path.join(folder, name), "w") as f:
             json.dump(value, f, separators=(",", ":"))
