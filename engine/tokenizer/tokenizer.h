@@ -103,6 +103,7 @@ class Tokenizer {
   // All at once. With `skip_special`, control tokens are left out; user-defined ones (runs of spaces,
   // <think>) are text and stay. What is no valid UTF-8 becomes U+FFFD, as sanitise_utf8 does.
   virtual std::string decode(std::span<const TokenId> ids, bool skip_special) const = 0;
+  virtual std::string_view chat_template_source() const { return {}; }
 };
 
 }  // namespace octavo::tokenizer
