@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "app/server/answer_calls.h"
+#include "app/server/function_tools.h"
 #include "app/server/openai_answer.h"
 #include "app/server/request_fields.h"
 #include "app/server/thinking_split.h"
@@ -27,8 +29,6 @@ constexpr std::size_t kMaxChatMessages = 10'000;
 constexpr std::size_t kMostTokensOfThinkingMark = 16;
 
 constexpr std::array kUnsupportedInChats = {
-    UnsupportedField{"tools", Harmless::kEmpty},
-    UnsupportedField{"tool_choice", Harmless::kAutoOrNone},
     UnsupportedField{"functions", Harmless::kEmpty},
     UnsupportedField{"function_call", Harmless::kAutoOrNone},
     UnsupportedField{"response_format", Harmless::kTextFormat},
@@ -44,7 +44,6 @@ constexpr std::array kUnsupportedInChats = {
     UnsupportedField{"thinking_token_budget"},
 };
 constexpr std::array kUnsupportedInMessages = {
-    UnsupportedField{"tool_calls", Harmless::kEmpty},
     UnsupportedField{"function_call"},
     UnsupportedField{"audio"},
 };
@@ -95,6 +94,33 @@ std::string with_thinking(const std::string& thinking, const std::string& answer
   return thinking.empty() ? answer : "<think>\n" + thinking + "\n</think>\n\n" + answer;
 }
 
+ToolCall read_chat_call(FieldReader& call) {
+  ToolCall read{.id = read_required_text(call, "id")};
+  const auto type = call.text("type");
+  if (type && *type != "function") call.refuse("type", "\"function\"");
+  const Json* const function = call.object("function");
+  if (function == nullptr) {
+    call.refuse("function", "an object");
+    return read;
+  }
+  FieldReader inner(*function, call.path_of("function"));
+  read.name = read_required_text(inner, "name");
+  read.arguments = read_call_arguments(inner, "arguments");
+  if (const auto checked = inner.check(); !checked) call.fail(checked.error());
+  return read;
+}
+
+std::vector<ToolCall> read_chat_calls(FieldReader& message) {
+  std::vector<ToolCall> calls;
+  const Json* const list = message.list("tool_calls");
+  for (std::size_t i = 0; list != nullptr && i < list->size() && message.ok(); ++i) {
+    FieldReader call((*list)[i], message.path_of("tool_calls") + "[" + std::to_string(i) + "]");
+    calls.push_back(read_chat_call(call));
+    if (const auto checked = call.check(); !checked) message.fail(checked.error());
+  }
+  return calls;
+}
+
 ChatMessage read_chat_message(FieldReader& message) {
   const auto role = read_chat_role(message);
   refuse_unsupported(message, kUnsupportedInMessages);
@@ -104,9 +130,19 @@ ChatMessage read_chat_message(FieldReader& message) {
     thinking = message.text("reasoning_content").value_or(std::string());
     if (thinking.empty()) thinking = message.text("reasoning").value_or(std::string());
   }
-  if (!content && thinking.empty()) message.refuse("content", "a text or a list of parts");
+  std::vector<ToolCall> calls;
+  if (role == Role::kAssistant) {
+    calls = read_chat_calls(message);
+  } else if (const Json* const list = message.list("tool_calls"); list != nullptr && !list->empty()) {
+    message.refuse("tool_calls", "left out but in messages of the assistant");
+  }
+  std::string answered;
+  if (role == Role::kTool) answered = read_required_text(message, "tool_call_id");
+  if (!content && thinking.empty() && calls.empty()) message.refuse("content", "a text or a list of parts");
   return {.role = role.value_or(Role::kUser),
-          .content = with_thinking(thinking, content.value_or(std::string()))};
+          .content = with_thinking(thinking, content.value_or(std::string())),
+          .tool_calls = std::move(calls),
+          .tool_call_id = std::move(answered)};
 }
 
 std::vector<ChatMessage> read_chat_messages(FieldReader& fields) {
@@ -139,23 +175,75 @@ bool read_continues_answer(FieldReader& fields, std::span<const ChatMessage> mes
     const std::string_view name = continues ? "continue_final_message" : "add_generation_prompt";
     fields.refuse(name, std::string(continues ? "false" : "true") +
                             " unless the last message is the assistant's, which is continued then");
+  } else if (!messages.back().tool_calls.empty()) {
+    fields.refuse("messages", "without calls in an answer that is continued");
   }
   return true;
+}
+
+FunctionTool read_chat_tool(FieldReader& tool) {
+  if (tool.text("type") != "function") {
+    const std::string path = tool.path_of("type");
+    const Json* const type = tool.find("type");
+    tool.fail({.code = ErrorCode::kUnsupported,
+               .message = path + " must be \"function\", the only kind of tool that this server supports" +
+                          (type == nullptr ? std::string() : ", but it is " + value_for_message(*type)),
+               .subject = path});
+    return {};
+  }
+  const Json* const function = tool.object("function");
+  if (function == nullptr) {
+    tool.refuse("function", "an object");
+    return {};
+  }
+  FieldReader inner(*function, tool.path_of("function"));
+  FunctionTool read = read_function_tool(inner, "parameters");
+  if (const auto checked = inner.check(); !checked) tool.fail(checked.error());
+  return read;
+}
+
+struct ChatTools {
+  std::string text;                  // for the prompt
+  std::optional<CallReading> calls;  // for the answer
+};
+
+ChatTools read_chat_tools(FieldReader& fields, const ServedModel& model) {
+  std::vector<FunctionTool> tools;
+  const Json* const list = fields.list("tools", 0, kMaxTools);
+  for (std::size_t i = 0; list != nullptr && i < list->size() && fields.ok(); ++i) {
+    FieldReader tool((*list)[i], fields.path_of("tools") + "[" + std::to_string(i) + "]");
+    tools.push_back(read_chat_tool(tool));
+    if (const auto checked = tool.check(); !checked) fields.fail(checked.error());
+  }
+  const bool may_call = read_tool_choice(fields);
+  if (tools.empty() || !fields.ok()) return {};
+  ChatTools read{.text = tools_text(tools), .calls = {}};
+  const bool may_call_many = fields.flag("parallel_tool_calls").value_or(true);
+  if (may_call) read.calls = call_reading(read.text, !may_call_many, model);
+  return read;
 }
 
 class ChatCompletionAnswer final : public OpenAiAnswer {
  public:
   // `continued`: what the answer begins with, told before.
   // `num_top`: none when no log-probabilities are told.
+  // `calls`: none when nothing can be called.
   ChatCompletionAnswer(OpenAiForm form, const tokenizer::Tokenizer& tokenizer,
                        std::optional<std::int32_t> num_top, std::optional<std::int32_t> prompt_logprobs,
-                       const std::string* continued)
+                       const std::string* continued, std::optional<CallReading> calls,
+                       const CallIdentity& identity)
       : OpenAiAnswer(std::move(form)),
         tokenizer_(tokenizer),
         num_top_(num_top),
         prompt_logprobs_(prompt_logprobs),
+        calls_(std::move(calls)),
+        hex_(identity.hex),
         beginning_known_(continued != nullptr && !continued->empty()),
         choices_(num_choices()) {
+    for (Choice& choice : choices_) {
+      if (calls_) choice.marked.emplace(calls_->format, &tokenizer);
+      choice.split = ThinkingSplit(AnswerBeginning::kUnknown, calls_);
+    }
     if (!beginning_known_) return;
     const auto parts = answer_parts(*continued, /*is_final=*/true);
     if (!parts.empty() && parts.back().open) begin_with_thinking();
@@ -171,10 +259,11 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
   std::string body() override {
     Json choices = Json::array();
     for (std::size_t choice = 0; choice < choices_.size(); ++choice) {
+      Json message = message_of(choice);
       choices.push_back({{"index", choice},
-                         {"message", message_of(choices_[choice])},
+                         {"message", std::move(message)},
                          {"logprobs", num_top_ ? content_of(std::move(choices_[choice].logprobs)) : nullptr},
-                         {"finish_reason", finish_reason(choice)},
+                         {"finish_reason", finish_reason_with_calls(choice)},
                          {"stop_reason", stop_reason(choice)}});
     }
     Json told = whole(std::move(choices));
@@ -196,24 +285,26 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
     Choice& kept = choices_[choice];
     Json logprobs = Json::array();
     if (num_top_) add_logprobs(event, streams() ? logprobs : kept.logprobs);
+    const std::string marked = kept.marked ? kept.marked->add(event) : std::string();
+    const std::string& text = kept.marked ? marked : event.text;
     if (!streams()) {
-      kept.text += event.text;
+      kept.text += text;
       return {};
     }
-    const SplitPieces pieces = kept.split.add(event.text);
+    const SplitPieces pieces = kept.split.add(text);
     if (pieces.empty() && logprobs.empty()) return {};
-    return delta_chunk(choice, delta_of(pieces), num_top_ ? content_of(std::move(logprobs)) : nullptr);
+    return delta_chunks(choice, pieces, num_top_ ? content_of(std::move(logprobs)) : nullptr);
   }
 
   std::string take_end(std::size_t choice) override {
     if (!streams()) return {};
     std::string frames;
     const SplitPieces rest = choices_[choice].split.end();
-    if (!rest.empty()) frames = delta_chunk(choice, delta_of(rest), nullptr);
+    if (!rest.empty()) frames = delta_chunks(choice, rest, nullptr);
     return frames + chunk({{"index", choice},
                            {"delta", Json::object()},
                            {"logprobs", nullptr},
-                           {"finish_reason", finish_reason(choice)},
+                           {"finish_reason", finish_reason_with_calls(choice)},
                            {"stop_reason", stop_reason(choice)}});
   }
 
@@ -228,11 +319,50 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
   struct Choice {
     std::string text;  // of an answer that is told whole
     Json logprobs = Json::array();
+    std::optional<MarkedText> marked;
     ThinkingSplit split;
+    std::size_t num_calls = 0;  // told
   };
 
   void begin_with_thinking() {
-    for (Choice& choice : choices_) choice.split = ThinkingSplit(AnswerBeginning::kThinking);
+    for (Choice& choice : choices_) choice.split = ThinkingSplit(AnswerBeginning::kThinking, calls_);
+  }
+
+  // An answer that was cut or stopped otherwise says so, for its client must know.
+  Json finish_reason_with_calls(std::size_t choice) const {
+    Json reason = finish_reason(choice);
+    return choices_[choice].num_calls > 0 && reason == "stop" ? Json("tool_calls") : std::move(reason);
+  }
+
+  Json call_head(std::size_t choice, std::size_t index, const std::string& name) const {
+    return {{"id", call_id("call_", hex_, choice, index)},
+            {"type", "function"},
+            {"function", {{"name", name}, {"arguments", ""}}}};
+  }
+
+  // A chunk for the text and one for each piece of a call; the log-probabilities go with the first.
+  std::string delta_chunks(std::size_t choice, const SplitPieces& pieces, Json logprobs) {
+    std::string frames;
+    const auto append = [&](Json delta) {
+      frames += delta_chunk(choice, std::move(delta), std::exchange(logprobs, nullptr));
+    };
+    const bool has_text = !pieces.thinking.empty() || !pieces.answer.empty();
+    if (has_text || pieces.calls.empty()) append(delta_of(pieces));
+    for (const ToolCallPiece& piece : pieces.calls) {
+      std::size_t& num_calls = choices_[choice].num_calls;
+      Json call = Json::object();
+      if (piece.kind == ToolCallPiece::Kind::kCallBegun) {
+        call["index"] = num_calls;
+        call.update(call_head(choice, num_calls, piece.text));
+        ++num_calls;
+      } else if (piece.kind == ToolCallPiece::Kind::kArguments) {
+        call = {{"index", num_calls - 1}, {"function", {{"arguments", piece.text}}}};
+      } else {
+        continue;
+      }
+      append({{"tool_calls", Json::array({std::move(call)})}});
+    }
+    return frames;
   }
 
   std::string delta_chunk(std::size_t choice, Json delta, Json logprobs) const {
@@ -250,12 +380,23 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
     return delta;
   }
 
-  static Json message_of(Choice& choice) {
-    SplitPieces pieces = choice.split.add(choice.text);
-    const SplitPieces rest = choice.split.end();
+  Json message_of(std::size_t choice) {
+    Choice& kept = choices_[choice];
+    const SplitPieces pieces = kept.split.add(kept.text);
+    const SplitPieces rest = kept.split.end();
+    Json calls = Json::array();
+    for (const SplitPieces* const told : {&pieces, &rest}) {
+      for (const ToolCallPiece& piece : told->calls) {
+        if (piece.kind == ToolCallPiece::Kind::kCallBegun)
+          calls.push_back(call_head(choice, kept.num_calls++, piece.text));
+        if (piece.kind == ToolCallPiece::Kind::kArguments) calls.back()["function"]["arguments"] = piece.text;
+      }
+    }
     Json message = {{"role", "assistant"}, {"content", pieces.answer + rest.answer}};
+    if (!calls.empty() && message["content"] == "") message["content"] = nullptr;
     const std::string thinking = pieces.thinking + rest.thinking;
     if (!thinking.empty()) message["reasoning_content"] = thinking;
+    if (!calls.empty()) message["tool_calls"] = std::move(calls);
     return message;
   }
 
@@ -283,6 +424,8 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
   const tokenizer::Tokenizer& tokenizer_;
   const std::optional<std::int32_t> num_top_;
   const std::optional<std::int32_t> prompt_logprobs_;
+  const std::optional<CallReading> calls_;
+  const std::string hex_;
   const bool beginning_known_;
   std::vector<Choice> choices_;
   std::vector<TokenId> prompt_token_ids_;
@@ -316,7 +459,9 @@ Result<Call> parse_chat_completion(const Json& body, const ServedModel& model, c
   }
   refuse_unsupported(fields, commonly_unsupported());
   refuse_unsupported(fields, kUnsupportedInChats);
+  ChatTools tools = read_chat_tools(fields, model);
   ChatPrompt prompt{.messages = read_chat_messages(fields)};
+  prompt.tools = std::move(tools.text);
   prompt.continue_answer = read_continues_answer(fields, prompt.messages);
   prompt.template_values = read_template_values(fields, model);
 
@@ -343,7 +488,7 @@ Result<Call> parse_chat_completion(const Json& body, const ServedModel& model, c
   call.stream = stream.stream;
   call.answer = std::make_unique<ChatCompletionAnswer>(
       std::move(form), *model.tokenizer, num_top, sampling.prompt_logprobs,
-      prompt.continue_answer ? &prompt.messages.back().content : nullptr);
+      prompt.continue_answer ? &prompt.messages.back().content : nullptr, std::move(tools.calls), identity);
   call.requests.push_back(
       {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});
   return call;

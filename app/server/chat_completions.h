@@ -1,9 +1,10 @@
 // OpenAI's /v1/chat/completions, with vLLM's further fields. What a model thinks is told apart from what it
 // says, as `reasoning_content`, in messages and in deltas, and is accepted back in the history, where the
-// model's own template decides what of it is shown again.
+// model's own template decides what of it is shown again. Functions that are offered may be called
+// (function_tools.h); a call cannot be forced.
 //
 // What the text does not depend on is ignored when it is not known; what it does depend on and nothing here
-// can do (tools, schemas, images, ...) is refused with the field's name.
+// can do (schemas, images, ...) is refused with the field's name.
 //
 // Pure; any thread.
 #pragma once

@@ -20,8 +20,13 @@ std::size_t end_without_blanks(std::string_view text, std::size_t begin, std::si
 
 }  // namespace
 
-GrowingAnswer::GrowingAnswer(BlocksAreTold told, const tokenizer::Tokenizer* tokenizer, std::string begun)
-    : told_(told), tokenizer_(tokenizer), begun_bytes_(begun.size()), text_(std::move(begun)) {}
+GrowingAnswer::GrowingAnswer(BlocksAreTold told, const tokenizer::Tokenizer* tokenizer, std::string begun,
+                             std::optional<CallReading> calls)
+    : told_(told), tokenizer_(tokenizer), begun_bytes_(begun.size()), text_(std::move(begun)) {
+  if (!calls) return;
+  marked_.emplace(calls->format, tokenizer);
+  calls_.emplace(*std::move(calls));
+}
 
 std::vector<AnswerStep> GrowingAnswer::add(const EngineEvent& event) {
   return std::visit(
@@ -54,7 +59,7 @@ std::vector<AnswerStep> GrowingAnswer::fold(const RequestAdmitted& event) {
 }
 
 std::vector<AnswerStep> GrowingAnswer::fold(const TokensGenerated& event) {
-  text_ += event.text;
+  text_ += marked_ ? marked_->add(event) : event.text;
   const std::vector<AnswerPart>& parts = reader_.read(text_, /*is_final=*/false);
   count(parts, static_cast<std::int32_t>(event.token_ids.size()));
   if (told_ == BlocksAreTold::kAtTheEnd) return {};
@@ -104,24 +109,71 @@ std::vector<AnswerStep> GrowingAnswer::tell(const std::vector<AnswerPart>& parts
     if (!is_closed) break;
     ++part_index_;
     told_to_.reset();
+    is_read_for_calls_ = false;
   }
   return steps;
 }
 
 void GrowingAnswer::tell_part(const AnswerPart& part, bool is_closed, std::vector<AnswerStep>& steps) {
+  // What was read for calls stays so, even when it turns out to have been thinking.
+  if (calls_ && (part.kind == PartKind::kAnswer || is_read_for_calls_))
+    return tell_answer(part, is_closed, steps);
   const std::size_t begin = told_to_.value_or(std::max(part.begin, begun_bytes_));
   const std::size_t end = is_closed ? part.end : end_without_blanks(text_, begin, part.end);
   if (end > begin) {
-    if (!told_to_) {
-      steps.push_back({AnswerStep::Kind::kOpened, blocks_.size()});
-      blocks_.push_back({part.kind, {}});
-    }
-    std::string grown = text_.substr(begin, end - begin);
-    blocks_.back().text += grown;
-    steps.push_back({AnswerStep::Kind::kGrew, blocks_.size() - 1, std::move(grown)});
+    if (!told_to_) open_block({.kind = part.kind}, steps);
+    grow_block(text_.substr(begin, end - begin), steps);
     told_to_ = end;
   }
-  if (is_closed && told_to_) steps.push_back({AnswerStep::Kind::kClosed, blocks_.size() - 1});
+  if (is_closed) close_block(steps);
+}
+
+void GrowingAnswer::tell_answer(const AnswerPart& part, bool is_closed, std::vector<AnswerStep>& steps) {
+  const std::size_t begin = told_to_.value_or(std::max(part.begin, begun_bytes_));
+  const std::size_t end = is_closed ? part.end : end_without_blanks(text_, begin, part.end);
+  if (end > begin) {
+    if (!is_read_for_calls_) tell_pieces(calls_->begin_part(text_, part.begin), steps);
+    is_read_for_calls_ = true;
+    tell_pieces(calls_->add(std::string_view(text_).substr(begin, end - begin)), steps);
+    told_to_ = end;
+  }
+  if (!is_closed) return;
+  tell_pieces(calls_->end_part(), steps);
+  close_block(steps);
+}
+
+void GrowingAnswer::tell_pieces(std::vector<ToolCallPiece> pieces, std::vector<AnswerStep>& steps) {
+  for (ToolCallPiece& piece : pieces) {
+    switch (piece.kind) {
+      case ToolCallPiece::Kind::kText:
+        if (!is_block_open_) open_block({.kind = PartKind::kAnswer}, steps);
+        grow_block(std::move(piece.text), steps);
+        break;
+      case ToolCallPiece::Kind::kCallBegun:
+        close_block(steps);
+        open_block({.kind = PartKind::kAnswer, .called = std::move(piece.text), .call_index = num_calls_++},
+                   steps);
+        break;
+      case ToolCallPiece::Kind::kArguments: grow_block(std::move(piece.text), steps); break;
+      case ToolCallPiece::Kind::kCallEnded: close_block(steps); break;
+    }
+  }
+}
+
+void GrowingAnswer::open_block(AnswerBlock block, std::vector<AnswerStep>& steps) {
+  steps.push_back({AnswerStep::Kind::kOpened, blocks_.size()});
+  blocks_.push_back(std::move(block));
+  is_block_open_ = true;
+}
+
+void GrowingAnswer::grow_block(std::string text, std::vector<AnswerStep>& steps) {
+  blocks_.back().text += text;
+  steps.push_back({AnswerStep::Kind::kGrew, blocks_.size() - 1, std::move(text)});
+}
+
+void GrowingAnswer::close_block(std::vector<AnswerStep>& steps) {
+  if (!std::exchange(is_block_open_, false)) return;
+  steps.push_back({AnswerStep::Kind::kClosed, blocks_.size() - 1});
 }
 
 std::string typed_frame(const Json& event) {

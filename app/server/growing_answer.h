@@ -1,6 +1,6 @@
 // The answer of one request with one output, as typed protocols tell it (messages.h, responses.h): blocks of
-// what the model thought and of what it says, each opened, growing and closed before the next one; and the
-// figures of the request.
+// what the model thought, of what it says and of what it calls, each opened, growing and closed before the
+// next one; and the figures of the request.
 //
 // Blocks are the parts that AnswerReader finds, without empty ones. Two promises hold for whoever tells a
 // stream: what the blocks grew by adds up to their texts, and blank space at the end of a block is told only
@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "app/json/json_text.h"
+#include "app/server/answer_calls.h"
 #include "engine/api/event.h"
 #include "engine/api/request.h"
 #include "engine/base/result.h"
@@ -28,7 +29,11 @@ namespace octavo::app {
 
 struct AnswerBlock {
   PartKind kind = PartKind::kAnswer;
-  std::string text;
+  std::string text = {};    // of a call: its arguments
+  std::string called = {};  // the function; empty: the block is no call
+  std::size_t call_index = 0;
+
+  bool is_call() const { return !called.empty(); }
 };
 
 struct AnswerStep {
@@ -43,13 +48,16 @@ enum class BlocksAreTold : std::uint8_t { kAsTheyGrow, kAtTheEnd };
 class GrowingAnswer {
  public:
   // `begun` is the beginning of the answer that the client gave (ChatPrompt::continue_answer); it is read,
-  // but no block holds it. The tokenizer outlives this.
-  GrowingAnswer(BlocksAreTold told, const tokenizer::Tokenizer* tokenizer, std::string begun);
+  // but no block holds it. Without `calls` there are none. The tokenizer outlives this.
+  GrowingAnswer(BlocksAreTold told, const tokenizer::Tokenizer* tokenizer, std::string begun,
+                std::optional<CallReading> calls = {});
 
   // What has become of the blocks by this event.
   std::vector<AnswerStep> add(const EngineEvent& event);
 
   const std::vector<AnswerBlock>& blocks() const { return blocks_; }  // as told so far
+
+  bool has_calls() const { return num_calls_ > 0; }
 
   bool done() const { return done_; }
   // Also when it was cancelled: nothing else would tell a client that its answer is not whole.
@@ -74,6 +82,11 @@ class GrowingAnswer {
 
   std::vector<AnswerStep> tell(const std::vector<AnswerPart>& parts, bool is_final);
   void tell_part(const AnswerPart& part, bool is_closed, std::vector<AnswerStep>& steps);
+  void tell_answer(const AnswerPart& part, bool is_closed, std::vector<AnswerStep>& steps);
+  void tell_pieces(std::vector<ToolCallPiece> pieces, std::vector<AnswerStep>& steps);
+  void open_block(AnswerBlock block, std::vector<AnswerStep>& steps);
+  void grow_block(std::string text, std::vector<AnswerStep>& steps);
+  void close_block(std::vector<AnswerStep>& steps);
   void count(const std::vector<AnswerPart>& parts, std::int32_t num_tokens);
 
   BlocksAreTold told_;
@@ -82,9 +95,15 @@ class GrowingAnswer {
   std::string text_;  // of the whole answer, with its beginning
   AnswerReader reader_;
 
+  std::optional<MarkedText> marked_;
+  std::optional<AnswerCalls> calls_;
+
   std::vector<AnswerBlock> blocks_;
+  bool is_block_open_ = false;  // the last
+  std::size_t num_calls_ = 0;
   std::size_t part_index_ = 0;          // of the first part that is not told to its end
-  std::optional<std::size_t> told_to_;  // end in text_ of what is told of it; none: its block is not open
+  std::optional<std::size_t> told_to_;  // end in text_ of what is told of it; none: nothing is
+  bool is_read_for_calls_ = false;      // that part
 
   bool done_ = false;
   std::optional<Error> failure_;

@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "app/server/answer_calls.h"
+#include "app/server/function_tools.h"
 #include "app/server/growing_answer.h"
 #include "app/server/request_fields.h"
 #include "engine/base/text.h"
@@ -27,12 +29,14 @@ constexpr std::string_view kThinkingSignature = "octavo";
 
 class MessageAnswer final : public Answer {
  public:
-  MessageAnswer(bool streams, const ServedModel& model, const CallIdentity& identity, std::string begun)
+  MessageAnswer(bool streams, const ServedModel& model, const CallIdentity& identity, std::string begun,
+                std::optional<CallReading> calls)
       : streams_(streams),
+        hex_(identity.hex),
         id_("msg_" + identity.hex),
         model_(model.name()),
         growing_(streams ? BlocksAreTold::kAsTheyGrow : BlocksAreTold::kAtTheEnd, model.tokenizer,
-                 std::move(begun)) {}
+                 std::move(begun), std::move(calls)) {}
 
   std::string add(std::size_t, const EngineEvent& event) override {
     const std::vector<AnswerStep> steps = growing_.add(event);
@@ -64,7 +68,8 @@ class MessageAnswer final : public Answer {
   std::string body() override {
     Json content = Json::array();
     for (const AnswerBlock& block : growing_.blocks()) {
-      content.push_back(content_block(block.kind, block.text, kThinkingSignature));
+      content.push_back(block.is_call() ? call_block(block, block.text)
+                                        : content_block(block.kind, block.text, kThinkingSignature));
     }
     return dump(message(std::move(content), stop_reason(), stop_sequence()));
   }
@@ -78,7 +83,8 @@ class MessageAnswer final : public Answer {
   }
 
   std::string frames_of(const AnswerStep& step) const {
-    const bool thinks = growing_.blocks()[step.block].kind == PartKind::kThinking;
+    const AnswerBlock& block = growing_.blocks()[step.block];
+    const bool thinks = block.kind == PartKind::kThinking;
     const auto delta = [&](const char* type, const char* field, std::string_view text) {
       return typed_frame({{"type", "content_block_delta"},
                           {"index", step.block},
@@ -88,8 +94,10 @@ class MessageAnswer final : public Answer {
       case AnswerStep::Kind::kOpened:
         return typed_frame({{"type", "content_block_start"},
                             {"index", step.block},
-                            {"content_block", content_block(growing_.blocks()[step.block].kind, {}, {})}});
+                            {"content_block",
+                             block.is_call() ? call_block(block, "{}") : content_block(block.kind, {}, {})}});
       case AnswerStep::Kind::kGrew:
+        if (block.is_call()) return delta("input_json_delta", "partial_json", step.text);
         return thinks ? delta("thinking_delta", "thinking", step.text)
                       : delta("text_delta", "text", step.text);
       case AnswerStep::Kind::kClosed:
@@ -105,6 +113,14 @@ class MessageAnswer final : public Answer {
     return {{"type", "text"}, {"text", text}};
   }
 
+  Json call_block(const AnswerBlock& block, std::string_view input) const {
+    auto parsed = parse_json(input, "the arguments of a call");  // which are an object, or there is no call
+    return {{"type", "tool_use"},
+            {"id", call_id("toolu_", hex_, 0, block.call_index)},
+            {"name", block.called},
+            {"input", parsed ? *std::move(parsed) : Json::object()}};
+  }
+
   Json message(Json content, Json stop_reason, Json stop_sequence) const {
     return {{"id", id_},
             {"type", "message"},
@@ -118,7 +134,8 @@ class MessageAnswer final : public Answer {
 
   Json stop_reason() const {
     if (growing_.is_cut()) return "max_tokens";
-    return growing_.stop_string() != nullptr ? "stop_sequence" : "end_turn";
+    if (growing_.stop_string() != nullptr) return "stop_sequence";
+    return growing_.has_calls() ? "tool_use" : "end_turn";
   }
   Json stop_sequence() const {
     const std::string* const stop = growing_.stop_string();
@@ -137,7 +154,7 @@ class MessageAnswer final : public Answer {
 
   bool streams_;
   bool started_ = false;
-  std::string id_, model_;
+  std::string hex_, id_, model_;
   GrowingAnswer growing_;
 };
 
@@ -211,7 +228,59 @@ std::string joined_system_texts(const std::vector<std::string>& texts) {
   return joined_message_texts(kept);
 }
 
-ChatMessage read_one_message(FieldReader& fields) {
+ToolCall read_tool_use(FieldReader& block) {
+  ToolCall call{.id = read_required_text(block, "id"), .name = read_required_text(block, "name")};
+  const Json* const input = block.object("input");
+  if (input == nullptr) block.fail(missing_message_field(block.path_of("input")));
+  call.arguments = input == nullptr ? "{}" : dump(*input);
+  return call;
+}
+
+ChatMessage read_tool_result(FieldReader& block) {
+  ChatMessage result{
+      .role = Role::kTool, .content = {}, .tool_call_id = read_required_text(block, "tool_use_id")};
+  result.content = joined_message_texts(read_message_texts(block, "content"));
+  // No template knows that a call failed.
+  if (block.flag("is_error").value_or(false)) result.content = "Error: " + result.content;
+  return result;
+}
+
+bool is_block_of(const Json& block, std::string_view type) {
+  return block.is_object() && block.contains("type") && block.at("type") == type;
+}
+
+// The calls of an answer behind its texts; results as messages of their own, where they stand among the
+// texts.
+void read_content_blocks(FieldReader& fields, const Json& content, ChatMessage message,
+                         std::vector<ChatMessage>& messages) {
+  const Role role = message.role;
+  std::vector<std::string> texts;
+  bool has_results = false;
+  const auto end_texts = [&] {
+    if (texts.empty() && has_results) return;
+    message.content = role == Role::kSystem ? joined_system_texts(texts) : joined_message_texts(texts);
+    messages.push_back(std::exchange(message, {.role = role, .content = {}}));
+    texts.clear();
+  };
+  for (std::size_t i = 0; i < content.size() && fields.ok(); ++i) {
+    const std::string path = fields.path_of("content") + "[" + std::to_string(i) + "]";
+    FieldReader block(content[i], path);
+    if (role == Role::kAssistant && is_block_of(content[i], "tool_use")) {
+      message.tool_calls.push_back(read_tool_use(block));
+    } else if (role == Role::kUser && is_block_of(content[i], "tool_result")) {
+      if (!texts.empty()) end_texts();
+      has_results = true;
+      messages.push_back(read_tool_result(block));
+    } else if (auto text = block.ok() ? read_message_block(block, path) : std::nullopt) {
+      texts.push_back(*std::move(text));
+    }
+    adopt_message_error(fields, block);
+  }
+  end_texts();
+}
+
+// Most are one message for the template.
+void read_one_message(FieldReader& fields, std::vector<ChatMessage>& messages) {
   ChatMessage message;
   const auto role = fields.text("role");
   if (!role) fields.fail(missing_message_field(fields.path_of("role")));
@@ -222,10 +291,13 @@ ChatMessage read_one_message(FieldReader& fields) {
   } else if (role && *role != "user") {
     fields.refuse("role", "user, assistant or system");
   }
-  if (!fields.has("content")) fields.fail(missing_message_field(fields.path_of("content")));
+  const Json* const content = fields.find("content");
+  if (content == nullptr) fields.fail(missing_message_field(fields.path_of("content")));
+  if (content != nullptr && content->is_array())
+    return read_content_blocks(fields, *content, std::move(message), messages);
   const std::vector<std::string> texts = read_message_texts(fields, "content");
   message.content = message.role == Role::kSystem ? joined_system_texts(texts) : joined_message_texts(texts);
-  return message;
+  messages.push_back(std::move(message));
 }
 
 void read_message_list(FieldReader& fields, ChatPrompt& prompt) {
@@ -236,7 +308,7 @@ void read_message_list(FieldReader& fields, ChatPrompt& prompt) {
   }
   for (std::size_t i = 0; i < list->size() && fields.ok(); ++i) {
     FieldReader message((*list)[i], "messages[" + std::to_string(i) + "]");
-    if (message.ok()) prompt.messages.push_back(read_one_message(message));
+    if (message.ok()) read_one_message(message, prompt.messages);
     adopt_message_error(fields, message);
   }
   if (!fields.ok()) return;
@@ -246,19 +318,66 @@ void read_message_list(FieldReader& fields, ChatPrompt& prompt) {
                  "messages: an answer can only be continued behind another message; put a user message first",
                  "messages"});
   }
+  if (prompt.continue_answer && !prompt.messages.back().tool_calls.empty()) {
+    fields.fail(
+        {ErrorCode::kInvalidArgument,
+         "messages: the last answer has a tool_use; put a user message with its tool_result behind it",
+         "messages"});
+  }
 }
 
-void refuse_message_tools(FieldReader& fields) {
-  for (const std::string_view name : {"tools", "mcp_servers"}) {
-    const Json* const list = fields.list(name);
-    if (list == nullptr || list->empty()) continue;
-    const Json& first = list->front();
-    const bool is_named = first.is_object() && first.contains("name") && first.at("name").is_string();
-    const std::string called =
-        is_named ? " ('" + escape_for_message(first.at("name").get<std::string>()) + "')" : std::string();
-    const std::string path = std::string(name) + "[0]";
-    fields.fail(unsupported_message_part(path, "tools" + called + " are not supported; leave them out"));
+// Tools that somebody else would have to run.
+Error unsupported_tool(const std::string& path, const Json& tool) {
+  const bool is_named = tool.is_object() && tool.contains("name") && tool.at("name").is_string();
+  const std::string called =
+      is_named ? " ('" + escape_for_message(tool.at("name").get<std::string>()) + "')" : std::string();
+  return unsupported_message_part(path, "tools of this type" + called + " are not supported; leave them out");
+}
+
+FunctionTool read_message_tool(FieldReader& tool, const std::string& path, const Json& given) {
+  const auto type = tool.text("type");
+  if (type && *type != "custom") tool.fail(unsupported_tool(path, given));
+  if (tool.ok() && !tool.has("input_schema")) tool.fail(missing_message_field(tool.path_of("input_schema")));
+  return read_function_tool(tool, "input_schema");
+}
+
+struct MessageTools {
+  std::string text;                  // for the prompt
+  std::optional<CallReading> calls;  // for the answer
+};
+
+// {"type": "auto" or "none", "disable_parallel_tool_use"}
+std::optional<CallReading> read_message_tool_choice(FieldReader& fields, const std::string& tools,
+                                                    const ServedModel& model) {
+  const Json* const choice = fields.object("tool_choice");
+  if (choice == nullptr) return call_reading(tools, /*only_first=*/false, model);
+  FieldReader inner(*choice, "tool_choice");
+  const auto type = inner.text("type");
+  const bool only_first = inner.flag("disable_parallel_tool_use").value_or(false);
+  if (!type) {
+    inner.fail(missing_message_field("tool_choice.type"));
+  } else if (*type != "auto" && *type != "none") {
+    refuse_forced_call(inner, "type");
   }
+  adopt_message_error(fields, inner);
+  return type == "auto" ? call_reading(tools, only_first, model) : std::nullopt;
+}
+
+MessageTools read_message_tools(FieldReader& fields, const ServedModel& model) {
+  if (const Json* const servers = fields.list("mcp_servers"); servers != nullptr && !servers->empty())
+    fields.fail(unsupported_tool("mcp_servers[0]", servers->front()));
+  std::vector<FunctionTool> tools;
+  const Json* const list = fields.list("tools", 0, kMaxAgentTools);
+  for (std::size_t i = 0; list != nullptr && i < list->size() && fields.ok(); ++i) {
+    const std::string path = "tools[" + std::to_string(i) + "]";
+    FieldReader tool((*list)[i], path);
+    if (tool.ok()) tools.push_back(read_message_tool(tool, path, (*list)[i]));
+    adopt_message_error(fields, tool);
+  }
+  if (tools.empty() || !fields.ok()) return {};
+  MessageTools read{.text = tools_text(tools), .calls = {}};
+  read.calls = read_message_tool_choice(fields, read.text, model);
+  return read;
 }
 
 void read_output_config(FieldReader& fields, const ServedModel& model, TemplateValues& values) {
@@ -289,17 +408,23 @@ void read_thinking(FieldReader& fields, const ServedModel& model, TemplateValues
   adopt_message_error(fields, inner);
 }
 
+struct MessagePrompt {
+  ChatPrompt prompt;
+  std::optional<CallReading> calls;
+};
+
 // Everything that the prompt is made of.
-ChatPrompt read_message_prompt(FieldReader& fields, const ServedModel& model) {
+MessagePrompt read_message_prompt(FieldReader& fields, const ServedModel& model) {
   ChatPrompt prompt;
   read_model(fields, model);
-  refuse_message_tools(fields);
+  MessageTools tools = read_message_tools(fields, model);
+  prompt.tools = std::move(tools.text);
   std::string system = joined_system_texts(read_message_texts(fields, "system"));
   if (!system.empty()) prompt.messages.push_back({.role = Role::kSystem, .content = std::move(system)});
   read_message_list(fields, prompt);
   read_thinking(fields, model, prompt.template_values);
   read_output_config(fields, model, prompt.template_values);
-  return prompt;
+  return {std::move(prompt), std::move(tools.calls)};
 }
 
 SamplingParams read_message_sampling(FieldReader& fields) {
@@ -365,7 +490,7 @@ std::string_view anthropic_type_of(int status) {
 
 Result<Call> parse_message_call(const Json& body, const ServedModel& model, const CallIdentity& identity) {
   FieldReader fields(body);
-  ChatPrompt prompt = read_message_prompt(fields, model);
+  auto [prompt, calls] = read_message_prompt(fields, model);
   SamplingParams sampling = read_message_sampling(fields);
   const bool stream = fields.flag("stream").value_or(false);
   std::string cache_salt = read_cache_salt(fields);
@@ -380,15 +505,15 @@ Result<Call> parse_message_call(const Json& body, const ServedModel& model, cons
     call.notes.push_back("a line with a checksum, different in every request, was left out");
   call.requests.push_back(
       {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});
-  call.answer = std::make_unique<MessageAnswer>(stream, model, identity, std::move(begun));
+  call.answer = std::make_unique<MessageAnswer>(stream, model, identity, std::move(begun), std::move(calls));
   return call;
 }
 
 Result<ChatPrompt> parse_counted_messages(const Json& body, const ServedModel& model) {
   FieldReader fields(body);
-  ChatPrompt prompt = read_message_prompt(fields, model);
+  MessagePrompt read = read_message_prompt(fields, model);
   OCTAVO_TRY_VOID(fields.check());
-  return prompt;
+  return std::move(read.prompt);
 }
 
 std::string_view without_billing_lines(std::string_view text) {

@@ -1,5 +1,6 @@
 // Anthropic's messages: /v1/messages, what /v1/messages/count_tokens counts, and errors as its clients read
-// them. Text only: tools, images and documents are refused with the place where they stand.
+// them. Text, and tools that the client runs itself (function_tools.h): its own tools of a server, forced
+// calls, images and documents are refused with the place where they stand.
 //
 // The order that a client gave is kept: a message of the role system stays where it stands,
 // since moving it to the front would change everything behind it in the next turn. cache_control changes

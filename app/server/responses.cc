@@ -11,7 +11,9 @@
 #include <utility>
 #include <vector>
 
+#include "app/server/answer_calls.h"
 #include "app/server/api_error.h"
+#include "app/server/function_tools.h"
 #include "app/server/growing_answer.h"
 #include "app/server/request_fields.h"
 #include "engine/base/text.h"
@@ -21,15 +23,17 @@ namespace {
 
 // ---- the answer
 
-// Blocks are items of the output, in their order: reasoning, or a message of one part.
+// Blocks are items of the output, in their order: reasoning, a message of one part, or a call.
 class ResponseAnswer final : public Answer {
  public:
   // `head` is the response without what the model makes of it.
-  ResponseAnswer(bool streams, const ServedModel& model, const CallIdentity& identity, Json head)
+  ResponseAnswer(bool streams, const ServedModel& model, const CallIdentity& identity, Json head,
+                 std::optional<CallReading> calls)
       : streams_(streams),
         hex_(identity.hex),
         head_(std::move(head)),
-        growing_(streams ? BlocksAreTold::kAsTheyGrow : BlocksAreTold::kAtTheEnd, model.tokenizer, {}) {}
+        growing_(streams ? BlocksAreTold::kAsTheyGrow : BlocksAreTold::kAtTheEnd, model.tokenizer, {},
+                 std::move(calls)) {}
 
   std::string add(std::size_t, const EngineEvent& event) override {
     std::string frames;
@@ -70,6 +74,7 @@ class ResponseAnswer final : public Answer {
   void append_frames(const AnswerStep& step, std::string& frames) {
     const std::size_t index = step.block;
     const AnswerBlock& block = growing_.blocks()[index];
+    if (block.is_call()) return append_call_frames(step, block, frames);
     const bool thinks = block.kind == PartKind::kThinking;
     switch (step.kind) {
       case AnswerStep::Kind::kOpened:
@@ -89,6 +94,29 @@ class ResponseAnswer final : public Answer {
         frames += item_frame("response.output_item.done", index, items_.back());
         break;
       }
+    }
+  }
+
+  void append_call_frames(const AnswerStep& step, const AnswerBlock& block, std::string& frames) {
+    const std::size_t index = step.block;
+    const auto arguments = [&](std::string_view type, Json fields) {
+      Json told = {{"item_id", item_id(index)}, {"output_index", index}};
+      told.update(fields);
+      return frame(type, std::move(told));
+    };
+    switch (step.kind) {
+      case AnswerStep::Kind::kOpened:
+        frames += item_frame("response.output_item.added", index, item(index, "in_progress"));
+        break;
+      case AnswerStep::Kind::kGrew:
+        frames += arguments("response.function_call_arguments.delta", {{"delta", step.text}});
+        break;
+      case AnswerStep::Kind::kClosed:
+        items_.push_back(item(index, "completed"));  // a call is told when it is whole
+        frames += arguments("response.function_call_arguments.done",
+                            {{"name", block.called}, {"arguments", block.text}});
+        frames += item_frame("response.output_item.done", index, items_.back());
+        break;
     }
   }
 
@@ -112,8 +140,9 @@ class ResponseAnswer final : public Answer {
   }
 
   std::string item_id(std::size_t index) const {
-    const bool thinks = growing_.blocks()[index].kind == PartKind::kThinking;
-    return (thinks ? "rs_" : "msg_") + hex_ + "_" + std::to_string(index);
+    const AnswerBlock& block = growing_.blocks()[index];
+    const bool thinks = block.kind == PartKind::kThinking;
+    return (block.is_call() ? "fc_" : thinks ? "rs_" : "msg_") + hex_ + "_" + std::to_string(index);
   }
 
   static Json part(PartKind kind, std::string_view text) {
@@ -125,6 +154,11 @@ class ResponseAnswer final : public Answer {
   // Without content while it is in progress: parts are told as they are added.
   Json item(std::size_t index, std::string_view status) const {
     const AnswerBlock& block = growing_.blocks()[index];
+    if (block.is_call()) {
+      return {{"id", item_id(index)}, {"type", "function_call"},
+              {"status", status},     {"call_id", call_id("call_", hex_, 0, block.call_index)},
+              {"name", block.called}, {"arguments", block.text}};
+    }
     Json content = Json::array();
     if (status != "in_progress") content.push_back(part(block.kind, block.text));
     if (block.kind == PartKind::kThinking) {
@@ -204,14 +238,6 @@ Error missing_response_field(const std::string& path) {
   return {ErrorCode::kInvalidArgument, path + " is missing", path};
 }
 
-// "input[3]: SENTENCE 'NAME'; leave ..."
-Error unsupported_function(const std::string& path, const std::string& what, const Json* name) {
-  const bool is_named = name != nullptr && name->is_string();
-  const std::string called =
-      is_named ? " ('" + escape_for_message(name->get_ref<const std::string&>()) + "')" : std::string();
-  return {ErrorCode::kUnsupported, path + ": " + what + called + " is not supported; leave it out", path};
-}
-
 std::string read_response_part(FieldReader& part, const std::string& path) {
   const auto type = part.text("type");
   if (!type) {
@@ -233,20 +259,20 @@ std::string read_response_part(FieldReader& part, const std::string& path) {
 }
 
 // Text, or a list of parts.
-std::string read_response_content(FieldReader& item) {
-  const Json* const content = item.find("content");
+std::string read_response_content(FieldReader& item, std::string_view name) {
+  const Json* const content = item.find(name);
   if (content == nullptr) {
-    item.fail(missing_response_field(item.path_of("content")));
+    item.fail(missing_response_field(item.path_of(name)));
     return {};
   }
   if (content->is_string()) return content->get<std::string>();
   if (!content->is_array()) {
-    item.refuse("content", "a text or a list of parts");
+    item.refuse(name, "a text or a list of parts");
     return {};
   }
   std::string joined;
   for (std::size_t i = 0; i < content->size() && item.ok(); ++i) {
-    const std::string path = response_element_path(item.path_of("content"), i);
+    const std::string path = response_element_path(item.path_of(name), i);
     FieldReader part((*content)[i], path);
     if (i > 0) joined += '\n';
     if (part.ok()) joined += read_response_part(part, path);
@@ -267,8 +293,18 @@ ChatMessage read_response_message(FieldReader& item) {
   } else if (*role != "user") {
     item.refuse("role", "user, assistant, system or developer");
   }
-  message.content = read_response_content(item);
+  message.content = read_response_content(item, "content");
   return message;
+}
+
+// Calls that follow an answer, or each other, are one message.
+void read_response_call(FieldReader& item, std::vector<ChatMessage>& messages) {
+  ToolCall call{.id = read_required_text(item, "call_id"),
+                .name = read_required_text(item, "name"),
+                .arguments = read_call_arguments(item, "arguments")};
+  if (messages.empty() || messages.back().role != Role::kAssistant)
+    messages.push_back({.role = Role::kAssistant, .content = {}});
+  messages.back().tool_calls.push_back(std::move(call));
 }
 
 void read_response_item(FieldReader& item, const std::string& path, std::vector<ChatMessage>& messages) {
@@ -276,9 +312,12 @@ void read_response_item(FieldReader& item, const std::string& path, std::vector<
   if (!type || *type == "message") {
     messages.push_back(read_response_message(item));
   } else if (*type == "function_call") {
-    item.fail(unsupported_function(path, "a function_call", item.find("name")));
+    read_response_call(item, messages);
   } else if (*type == "function_call_output") {
-    item.fail(unsupported_function(path, "a function_call_output", item.find("call_id")));
+    std::string answered = read_required_text(item, "call_id");
+    messages.push_back({.role = Role::kTool,
+                        .content = read_response_content(item, "output"),
+                        .tool_call_id = std::move(answered)});
   } else if (*type == "item_reference") {
     item.fail({ErrorCode::kUnsupported, path + ": items are not kept, so send the item itself", path});
   }
@@ -309,15 +348,36 @@ std::vector<ChatMessage> read_response_input(FieldReader& fields) {
   return messages;
 }
 
+struct ResponseTools {
+  std::string text;                  // for the prompt
+  std::optional<CallReading> calls;  // for the answer
+  Json told = Json::array();         // as the answer repeats them
+};
+
 // What a server would have to run itself is passed over: agents send it to everyone.
-void refuse_response_functions(FieldReader& fields) {
-  const Json* const tools = fields.list("tools");
-  for (std::size_t i = 0; tools != nullptr && i < tools->size(); ++i) {
-    FieldReader tool((*tools)[i], response_element_path("tools", i));
-    if (tool.text("type") == "function")
-      tool.fail(unsupported_function(response_element_path("tools", i), "a function", tool.find("name")));
+ResponseTools read_response_tools(FieldReader& fields, const ServedModel& model) {
+  std::vector<FunctionTool> tools;
+  ResponseTools read;
+  const Json* const list = fields.list("tools", 0, kMaxAgentTools);
+  for (std::size_t i = 0; list != nullptr && i < list->size() && fields.ok(); ++i) {
+    FieldReader tool((*list)[i], response_element_path("tools", i));
+    if (tool.text("type") == "function") {
+      tools.push_back(read_function_tool(tool, "parameters"));
+      const FunctionTool& added = tools.back();
+      read.told.push_back({{"type", "function"},
+                           {"name", added.name},
+                           {"description", added.description ? Json(*added.description) : Json(nullptr)},
+                           {"parameters", added.parameters},
+                           {"strict", false}});
+    }
     adopt_response_error(fields, tool);
   }
+  if (tools.empty() || !fields.ok()) return read;
+  read.text = tools_text(tools);
+  const bool may_call = read_tool_choice(fields);
+  const bool may_call_many = fields.flag("parallel_tool_calls").value_or(true);
+  if (may_call) read.calls = call_reading(read.text, !may_call_many, model);
+  return read;
 }
 
 SamplingParams read_response_sampling(FieldReader& fields, const ServedModel& model) {
@@ -350,7 +410,7 @@ void refuse_response_formats(FieldReader& fields) {
 }
 
 // What the answer repeats of the request, and what is the same in every answer.
-Json response_head(FieldReader& fields, const SamplingParams& sampling, const ServedModel& model,
+Json response_head(FieldReader& fields, const SamplingParams& sampling, Json tools, const ServedModel& model,
                    const CallIdentity& identity) {
   const auto repeated = [&](std::string_view name, Json otherwise = nullptr) {
     const Json* const value = fields.find(name);
@@ -374,7 +434,7 @@ Json response_head(FieldReader& fields, const SamplingParams& sampling, const Se
           {"temperature", sampling.temperature},
           {"text", {{"format", {{"type", "text"}}}}},
           {"tool_choice", repeated("tool_choice", "auto")},
-          {"tools", Json::array()},
+          {"tools", std::move(tools)},
           {"top_p", sampling.top_p},
           {"truncation", "disabled"},
           {"usage", nullptr},
@@ -388,8 +448,9 @@ Result<Call> parse_response_call(const Json& body, const ServedModel& model, con
   read_model(fields, model);
   refuse_unsupported(fields, kUnsupportedByResponses);
   refuse_response_formats(fields);
-  refuse_response_functions(fields);
+  ResponseTools tools = read_response_tools(fields, model);
   ChatPrompt prompt{.messages = read_response_input(fields)};
+  prompt.tools = std::move(tools.text);
   prompt.template_values = read_response_reasoning(fields, model);
   SamplingParams sampling = read_response_sampling(fields, model);
   const bool stream = fields.flag("stream").value_or(false);
@@ -401,12 +462,13 @@ Result<Call> parse_response_call(const Json& body, const ServedModel& model, con
   OCTAVO_TRY_VOID(fields.check());
   OCTAVO_TRY_VOID(check_sampling(sampling, model));
 
-  Json head = response_head(fields, sampling, model, identity);
+  Json head = response_head(fields, sampling, std::move(tools.told), model, identity);
   Call call;
   call.stream = stream;
   call.requests.push_back(
       {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});
-  call.answer = std::make_unique<ResponseAnswer>(stream, model, identity, std::move(head));
+  call.answer =
+      std::make_unique<ResponseAnswer>(stream, model, identity, std::move(head), std::move(tools.calls));
   return call;
 }
 

@@ -1,6 +1,6 @@
-// OpenAI's responses: /v1/responses. Text only: functions and what came of them are refused by name, tools of
-// other types and items that say nothing to a model are passed over, as agents send many that they can do
-// without.
+// OpenAI's responses: /v1/responses. Text, and functions that the client runs itself (function_tools.h): a
+// call cannot be forced. Tools of other types and items that say nothing to a model are passed over, as
+// agents send many that they can do without.
 //
 // Nothing is stored: the answer says "store": false, and what refers to an earlier answer is refused. What
 // was thought in earlier turns is dropped, always, so that the prompt of the next turn begins as this one.

@@ -160,7 +160,7 @@ TEST(ChatCompletions, BadBodiesAreRefusedByTheNameOfTheField) {
        "messages[0].content[0].type"},
       {R"({"messages": [{"role": "user", "content": "q"},
            {"role": "assistant", "content": null, "tool_calls": [{"id": "1"}]}]})",
-       "messages[1].tool_calls"},
+       "messages[1].tool_calls[0].function"},
       {R"({"messages": [{"role": "assistant", "content": "a", "reasoning_content": 1}]})",
        "messages[0].reasoning_content"},
   };
@@ -181,7 +181,7 @@ TEST(ChatCompletions, BadBodiesAreRefusedByTheNameOfTheField) {
       {R"("top_p": 2)", "top_p"},
       {R"("stream": true, "best_of": 2)", "best_of"},
       {R"("stream": true, "prompt_logprobs": 1)", "prompt_logprobs"},
-      {R"("tools": [{"type": "function"}])", "tools"},
+      {R"("tools": [{"type": "function"}])", "tools[0].function"},
       {R"("tool_choice": "required")", "tool_choice"},
       {R"("tool_choice": {"type": "function"})", "tool_choice"},
       {R"("functions": [{}])", "functions"},

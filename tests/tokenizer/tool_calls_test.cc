@@ -1,0 +1,396 @@
+#include "engine/chat_template/tool_calls.h"
+
+#include <gtest/gtest.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/support/paths.h"
+
+namespace octavo {
+namespace {
+
+constexpr std::string_view kCallableTools =
+    R"([{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object",
+        "properties": {"s": {"type": "string"}, "n": {"type": "integer"}, "x": {"type": "number"},
+          "b": {"type": "boolean"}, "o": {"type": "object"}, "l": {"type": "array", "items": {"type": "string"}},
+          "m": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "t": {"type": ["string", "null"]}, "any": {}}}}},
+        {"type": "function", "function": {"name": "g"}}])";
+
+// Pieces on a line each: text in quotes, calls as name and arguments; what is told apart is joined.
+std::string told_pieces(const std::vector<ToolCallPiece>& pieces) {
+  std::string told, text;
+  const auto flush = [&] {
+    if (!text.empty()) told += quoted_json(text) + "\n";
+    text.clear();
+  };
+  for (const ToolCallPiece& piece : pieces) {
+    EXPECT_EQ(piece.text.empty(), piece.kind == ToolCallPiece::Kind::kCallEnded);
+    if (piece.kind == ToolCallPiece::Kind::kText) {
+      text += piece.text;
+      continue;
+    }
+    flush();
+    if (piece.kind == ToolCallPiece::Kind::kCallBegun) told += piece.text + "(";
+    if (piece.kind == ToolCallPiece::Kind::kArguments) {
+      EXPECT_TRUE(is_json_object(piece.text)) << piece.text;
+      told += piece.text;
+    }
+    if (piece.kind == ToolCallPiece::Kind::kCallEnded) told += ")\n";
+  }
+  flush();
+  return told;
+}
+
+std::shared_ptr<const CallableTools> callable_tools() {
+  static const auto kTools = std::make_shared<const CallableTools>(kCallableTools);
+  return kTools;
+}
+
+std::uint64_t next_random(std::uint64_t& state) {
+  state = state * 6364136223846793005u + 1442695040888963407u;
+  return state >> 33u;
+}
+
+// Fed in pieces of 1 to `most` bytes; most 0: whole.
+std::string told_in_pieces(ToolCallFormat format, std::string_view answer, std::size_t most,
+                           std::uint64_t seed = 1) {
+  ToolCallReader reader(format, callable_tools());
+  std::vector<ToolCallPiece> pieces;
+  const auto take = [&](std::vector<ToolCallPiece> more) {
+    for (ToolCallPiece& piece : more) pieces.push_back(std::move(piece));
+  };
+  for (std::size_t at = 0; at < answer.size();) {
+    const std::size_t length = most == 0 ? answer.size() : 1 + next_random(seed) % most;
+    take(reader.add(answer.substr(at, length)));
+    at += length;
+  }
+  take(reader.end());
+  return told_pieces(pieces);
+}
+
+struct ToldAnswer {
+  ToolCallFormat format;
+  std::string_view answer, told;
+};
+
+void expect_told(const ToldAnswer& one) {
+  EXPECT_EQ(told_in_pieces(one.format, one.answer, 0), one.told) << one.answer;
+  EXPECT_EQ(told_in_pieces(one.format, one.answer, 1), one.told) << one.answer;
+  for (std::uint64_t seed = 1; seed <= 20; ++seed)
+    EXPECT_EQ(told_in_pieces(one.format, one.answer, 9, seed), one.told) << one.answer << " seed " << seed;
+}
+
+using enum ToolCallFormat;
+
+TEST(ToolCalls, AreReadInTheMarksOfEachFormat) {
+  const std::vector<ToldAnswer> answers = {
+      {kHermes, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a\"}}\n</tool_call>",
+       "f({\"s\": \"a\"})\n"},
+      {kHermes,
+       "Let me "
+       "see.\n\n<tool_call>\n{\"name\":\"f\",\"arguments\":{}}\n</tool_call>\n<tool_call>\n{\"arguments\": "
+       "{\"n\": 1}, \"name\": \"g\"}\n</tool_call>\nDone. \n",
+       "\"Let me see.\"\nf({})\ng({\"n\": 1})\n\"Done. \\n\"\n"},
+      {kHermes, "<tool_call>{\"name\": \"f\"}</tool_call>", "f({})\n"},
+      {kHermes, R"(<tool_call>{"name": "f", "arguments": "{\"s\": \"\\n\"}"}</tool_call>)",
+       "f({\"s\": \"\\n\"})\n"},
+      {kHermes, R"(<tool_call>{"name": "f", "arguments": {"s": "}</tool_call>\""}}</tool_call>)",
+       "f({\"s\": \"}</tool_call>\\\"\"})\n"},
+      {kHermes, "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n", "f({})\n"},
+      {kHermes, "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_c", "f({})\n"},
+      {kHermes, "<tool_call>\n<function=f>\n</function>\n</tool_call>", "f({})\n"},
+      {kFunctionTags,
+       "I look.\n<tool_call>\n<function=f>\n<parameter=s>\nline 1\n line "
+       "2\n\n</parameter>\n<parameter=n>\n12\n"
+       "</parameter>\n<parameter=b>\ntrue\n</parameter>\n<parameter=o>\n{\"a\": [1]}\n</parameter>\n"
+       "<parameter=l>\n[\"a\"]\n</parameter>\n</function>\n</tool_call>",
+       "\"I look.\"\nf({\"s\": \"line 1\\n line 2\\n\", \"n\": 12, \"b\": true, \"o\": {\"a\": [1]}, \"l\": "
+       "[\"a\"]})\n"},
+      {kFunctionTags,
+       "<tool_call>\n<function=f>\n<parameter=s>\n12\n</parameter>\n<parameter=n>\nmany\n</parameter>\n"
+       "<parameter=x>\n1.5\n</parameter>\n<parameter=b>\nFalse\n</parameter>\n<parameter=m>\nnull\n</"
+       "parameter>\n"
+       "<parameter=t>\nnull\n</parameter>\n<parameter=any>\n7\n</parameter>\n<parameter=new>\n7\n</"
+       "parameter>\n"
+       "<parameter=o>\n[1]\n</parameter>\n</function>\n</tool_call>",
+       "f({\"s\": \"12\", \"n\": \"many\", \"x\": 1.5, \"b\": false, \"m\": null, \"t\": null, \"any\": "
+       "\"7\", "
+       "\"new\": \"7\", \"o\": \"[1]\"})\n"},
+      {kFunctionTags,
+       "<tool_call>\n<function=f>\n<parameter=s>\nwrite </tool_call> or </parameter> here\n</parameter>\n"
+       "</function>\n</tool_call>",
+       "f({\"s\": \"write </tool_call> or </parameter> here\"})\n"},
+      {kFunctionTags,
+       "<function=g>\n<parameter=k>\nv\n</parameter>\n</function>\n</tool_call>\n<tool_call>\n<function=f>\n"
+       "</function>\n</tool_call>",
+       "g({\"k\": \"v\"})\nf({})\n"},
+      {kWholeJson, R"({"name": "f", "parameters": {"s": "a"}})", "f({\"s\": \"a\"})\n"},
+      {kWholeJson, R"(<|python_tag|>{"name": "f", "parameters": {"s": "a"}})", "f({\"s\": \"a\"})\n"},
+      {kWholeJson, "\n{\"type\": \"function\", \"name\": \"f\", \"parameters\": {}}; {\"name\": \"g\"}\n",
+       "f({})\ng({})\n"},
+      {kMistral, R"([TOOL_CALLS][{"name": "f", "arguments": {"s": "a]"}}, {"name": "g", "arguments": {}}])",
+       "f({\"s\": \"a]\"})\ng({})\n"},
+      {kMistral, R"(Well. [TOOL_CALLS] [{"name": "f", "arguments": {}, "id": "123456789"}])",
+       "\"Well.\"\nf({})\n"},
+      {kMistral, R"([TOOL_CALLS]f[ARGS]{"s": "a"}[TOOL_CALLS]g[CALL_ID]123456789[ARGS]{})",
+       "f({\"s\": \"a\"})\ng({})\n"},
+      {kMistral, R"([TOOL_CALLS]f{"s": "a"})", "f({\"s\": \"a\"})\n"},
+      {kHarmony, R"(<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"s": "a"}<|call|>)",
+       "f({\"s\": \"a\"})\n"},
+      {kHarmony, R"(<|start|>assistant to=functions.f<|channel|>commentary json<|message|>{"s": "a"})",
+       "f({\"s\": \"a\"})\n"},
+      {kGemma,
+       R"(<|tool_call>call:f{s:<|"|>a, "b"}<|"|>,n:12,b:true,o:{k:[1,<|"|>x<|"|>],e:{}}}<tool_call|>)",
+       "f({\"s\": \"a, \\\"b\\\"}\", \"n\": 12, \"b\": true, \"o\": {\"k\": [1, \"x\"], \"e\": {}}})\n"},
+      {kGemma, "I see. <|tool_call>call:g{}<tool_call|><|tool_call>call:f{b:False,m:None}<tool_call|>",
+       "\"I see.\"\ng({})\nf({\"b\": false, \"m\": null})\n"},
+      {kGemma, R"(<|tool_call>call:f{s:<|"|>a <tool_call|> b<|"|>}<tool_call|>)",
+       "f({\"s\": \"a <tool_call|> b\"})\n"},
+      {kArgumentTags,
+       "<tool_call>f\n<arg_key>s</arg_key>\n<arg_value>a\nb</arg_value>\n<arg_key>n</arg_key>\n"
+       "<arg_value>3</arg_value>\n</tool_call>\n<tool_call>g\n</tool_call>",
+       "f({\"s\": \"a\\nb\", \"n\": 3})\ng({})\n"},
+      {kArgumentTags, "<tool_call>f<arg_key>s</arg_key><arg_value>3</arg_value></tool_call>",
+       "f({\"s\": \"3\"})\n"},
+      {kDeepSeek,
+       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>f\n```json\n{\"s\": \"a\"}\n"
+       "```<｜tool▁call▁end｜>\n<｜tool▁call▁begin｜>function<｜tool▁sep｜>g\n```json\n{}\n```<"
+       "｜tool▁call▁end｜>"
+       "<｜tool▁calls▁end｜>",
+       "f({\"s\": \"a\"})\ng({})\n"},
+      {kDeepSeek,
+       "Yes.<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{\"s\": \"a\"}<｜tool▁call▁end｜>"
+       "<｜tool▁call▁begin｜>g<｜tool▁sep｜>{}<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+       "\"Yes.\"\nf({\"s\": \"a\"})\ng({})\n"},
+      {kGranite, R"(<|tool_call|>[{"name": "f", "arguments": {"s": "a"}}, {"name": "g"}])",
+       "f({\"s\": \"a\"})\ng({})\n"},
+      {kGranite, "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "f({})\n"},
+      {kGranite, R"(<|tool_call|>[{"name": "f", "arguments": {}}]<|/tool_call|>)", "f({})\n"},
+      {kPython,
+       R"(<|tool_call_start|>[f(s="a'b", n=1, l=['x', "y"], o={'k': None}, b=True), g()]<|tool_call_end|>)",
+       "f({\"s\": \"a'b\", \"n\": 1, \"l\": [\"x\", \"y\"], \"o\": {\"k\": null}, \"b\": true})\ng({})\n"},
+      {kPython, R"(<|tool_call_start|>[f(s='it\'s\né ü\u00e9')]<|tool_call_end|>I asked.)",
+       "f({\"s\": \"it's\\né üé\"})\n\"I asked.\"\n"},
+      {kPython, R"(<|tool_call_start|>[{"name": "f", "arguments": {}}]<|tool_call_end|>)", "f({})\n"},
+  };
+  for (const ToldAnswer& one : answers) expect_told(one);
+}
+
+TEST(ToolCalls, WhatOnlyLooksLikeACallStaysText) {
+  const std::vector<std::pair<ToolCallFormat, std::string_view>> answers = {
+      {kHermes, "Plain text. \n\n"},
+      {kHermes, "  \n"},
+      {kHermes, "a < b and a <tool b, <tool_cal"},
+      {kHermes, "Models write <tool_call> and </tool_call> around calls."},
+      {kHermes, "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"s\": \"a\n</tool_call>"},
+      {kHermes, "<tool_call>{\"name\": \"f\", \"arguments\": {\"s\": }}</tool_call>"},
+      {kHermes, "<tool_call>{\"name\": \"f\", \"arguments\": [1]}</tool_call>"},
+      {kHermes, "<tool_call>{\"name\": \"a b\", \"arguments\": {}}</tool_call>"},
+      {kHermes, "<tool_call>{\"name\": \"f\", \"arguments\": {}} is how"},
+      {kHermes, "<tool_call>{\"name\": \"f\", \"arguments\": {\"s\": \"\\ud800\"}}</tool_call>"},
+      {kHermes, "<tool_call>{\"name\": \"f\", \"arguments\": {\"x\": 1e999}}</tool_call>"},
+      {kHermes, "{\"name\": \"f\", \"arguments\": {}}"},
+      {kHermes, "[TOOL_CALLS][{\"name\": \"f\", \"arguments\": {}}]"},
+      {kFunctionTags, "<tool_call>\n<function=f>\n<parameter=s>\nunfinished"},
+      {kFunctionTags, "<tool_call>\n<function=f>\n<parameter=s>\na\n</function>\n</tool_call>"},
+      {kFunctionTags, "The tag <function=NAME> begins it."},
+      {kWholeJson, R"({"name": "unknown", "parameters": {}})"},
+      {kWholeJson, R"({"name": "f", "parameters": {}} is the call.)"},
+      {kWholeJson, R"(Here: {"name": "f", "parameters": {}})"},
+      {kWholeJson, R"({"answer": 42})"},
+      {kWholeJson, R"({"name": "f", "parameters": {"s": "a")"},
+      {kWholeJson, "<|python_tag|>print(1)"},
+      {kMistral, "[TOOL_CALLS] is a mark, [TOOL is none."},
+      {kMistral, "[TOOL_CALLS]f[ARGS]{\"s\": "},
+      {kGemma, "<|tool_call>call:f{s:a}<tool_call|>"},
+      {kGemma, "<|tool_call>call:f{s:<|\"|>a"},
+      {kArgumentTags, "<tool_call>f\n<arg_key>s</arg_key>\n</tool_call>"},
+      {kDeepSeek, "<｜tool▁calls▁begin｜>none"},
+      {kDeepSeek,
+       "<｜tool▁call▁begin｜>f<｜tool▁sep｜>{}"
+       " and more"},
+      {kGranite, "<|tool_call|>none"},
+      {kPython, "<|tool_call_start|>[f(1)]<|tool_call_end|>"},
+      {kPython, "<|tool_call_start|>[f(s=open('a'))]<|tool_call_end|>"},
+      {kPython, "f(s=1)"},
+  };
+  for (const auto& [format, answer] : answers) expect_told({format, answer, quoted_json(answer) + "\n"});
+}
+
+TEST(ToolCalls, BehindABrokenCallAGoodOneIsFound) {
+  expect_told({kHermes,
+               "<tool_call>{bad}</tool_call>\n<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
+               "\"<tool_call>{bad}</tool_call>\"\nf({})\n"});
+  expect_told({kHarmony, "<|channel|>commentary to=functions.f<|message|>{bad", "\"{bad\"\n"});
+}
+
+TEST(ToolCalls, NothingOfACallIsShownBeforeItIsWhole) {
+  constexpr std::string_view kAnswer =
+      "Yes. <tool_call>{\"name\": \"f\", \"arguments\": {\"s\": \"a\"}}</tool_call>";
+  ToolCallReader reader(kHermes);
+  std::string shown;
+  for (std::size_t i = 0; i + 1 < kAnswer.size(); ++i) {
+    for (const ToolCallPiece& piece : reader.add(kAnswer.substr(i, 1))) {
+      ASSERT_EQ(piece.kind, ToolCallPiece::Kind::kText);
+      shown += piece.text;
+    }
+  }
+  EXPECT_EQ(shown, "Yes.");
+  EXPECT_EQ(told_pieces(reader.add(">")), "f({\"s\": \"a\"})\n");
+}
+
+// Marks, halves of them and what stands in calls, in any order: however it is cut.
+TEST(ToolCalls, AnyTextIsToldTheSameHoweverItIsCut) {
+  const std::vector<std::string_view> kParts = {"<tool_call>",
+                                                "</tool_call>",
+                                                "{\"name\": \"f\", \"arguments\": {}}",
+                                                "\n",
+                                                " ",
+                                                "word",
+                                                "<",
+                                                "[",
+                                                "{",
+                                                "}",
+                                                "<function=f>",
+                                                "</function>",
+                                                "<parameter=s>",
+                                                "</parameter>",
+                                                "[TOOL_CALLS]",
+                                                "f[ARGS]{}",
+                                                ";",
+                                                "\"",
+                                                "[{\"name\":\"g\"}]",
+                                                "<|tool_call>",
+                                                "call:f{n:1}",
+                                                "<tool_call|>",
+                                                "<|python_tag|>",
+                                                "<|tool_call_start|>",
+                                                "[f(n=1)]",
+                                                "<|tool_call_end|>",
+                                                "<|tool_call|>",
+                                                "<｜tool▁calls▁begin｜>",
+                                                "<｜tool▁call▁begin｜>",
+                                                "f<｜tool▁sep｜>{}",
+                                                "<｜tool▁call▁end｜>",
+                                                "<｜tool▁calls▁end｜>",
+                                                "<|channel|>commentary to=functions.f",
+                                                "<|message|>",
+                                                "<|call|>",
+                                                "<arg_key>s</arg_key>",
+                                                "<arg_value>v</arg_value>",
+                                                "f"};
+  // Of each format, in their order.
+  const std::vector<std::string_view> kCalls = {
+      "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
+      "<tool_call><function=f><parameter=s>a</parameter></function></tool_call>",
+      "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}",
+      "[TOOL_CALLS]f[ARGS]{}",
+      "<|channel|>commentary to=functions.f<|message|>{}<|call|>",
+      "<|tool_call>call:f{n:1}<tool_call|>",
+      "<tool_call>f<arg_key>s</arg_key><arg_value>v</arg_value></tool_call>",
+      "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
+      "<|tool_call|>[{\"name\": \"f\"}]",
+      "<|tool_call_start|>[f(n=1)]<|tool_call_end|>"};
+  std::size_t num_calls = 0;
+  for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
+    std::uint64_t state = seed;
+    std::string answer;
+    for (std::uint64_t i = next_random(state) % 12 + 2; i > 0; --i)
+      answer += next_random(state) % 4 == 0 ? kCalls[seed % kCalls.size()]
+                                            : kParts[next_random(state) % kParts.size()];
+    const auto format = static_cast<ToolCallFormat>(seed % kCalls.size());
+    const std::string whole = told_in_pieces(format, answer, 0);
+    ASSERT_EQ(told_in_pieces(format, answer, 1), whole) << "seed " << seed << ": " << answer;
+    ASSERT_EQ(told_in_pieces(format, answer, 7, seed), whole) << "seed " << seed << ": " << answer;
+    if (whole.find(")\n") != std::string::npos) ++num_calls;
+  }
+  EXPECT_GT(num_calls, 1000u);
+}
+
+// Each would be read again from every mark on if nothing bounded it: hours.
+TEST(ToolCalls, HostileTextTakesLinearTime) {
+  for (const std::string_view part : {"<tool_call>{\"a", "<tool_call><function=f>", "<tool_call>{",
+                                      "<tool_call>  ", "<tool_call>[\"", "<"}) {
+    std::string answer;
+    while (answer.size() < 400'000) answer += part;
+    for (const ToolCallFormat format : {kHermes, kFunctionTags, kArgumentTags, kGranite}) {
+      const std::string told = told_in_pieces(format, answer, 4096);
+      EXPECT_GE(told.size(), answer.size()) << part;
+    }
+  }
+}
+
+TEST(ToolCalls, ManyBlanksAreText) {
+  const std::string blanks(10'000, ' ');
+  for (const ToolCallFormat format : {kHermes, kWholeJson}) {
+    ToolCallReader reader(format, callable_tools());
+    std::string told;
+    for (std::size_t i = 0; i < blanks.size(); ++i) {
+      for (const ToolCallPiece& piece : reader.add(" ")) told += piece.text;
+    }
+    EXPECT_GT(told.size(), 5'000u);
+    for (const ToolCallPiece& piece : reader.end()) told += piece.text;
+    EXPECT_EQ(told, blanks);
+  }
+}
+
+TEST(ToolCalls, TheFormatIsToldByTheMarksOfTheTemplate) {
+  EXPECT_EQ(tool_call_format(""), kHermes);
+  EXPECT_EQ(tool_call_format("{{ message.content }}"), kHermes);
+  EXPECT_EQ(tool_call_format("'<tool_call>\\n{\"name\": ' <|im_end|>"), kHermes);
+  EXPECT_EQ(tool_call_format("<tool_call>\n<function= <|im_end|>"), kFunctionTags);
+  EXPECT_EQ(tool_call_format("<|channel|>commentary <|message|>"), kHarmony);
+  EXPECT_EQ(tool_call_format("<tool_call> <arg_key>"), kArgumentTags);
+  EXPECT_EQ(tool_call_format("<|start_of_role|> <tool_call>"), kGranite);
+  EXPECT_EQ(tool_call_format("<|tool_call_start|>"), kPython);
+  EXPECT_EQ(tool_call_format("<|tool_call>call:"), kGemma);
+  EXPECT_EQ(tool_call_format("<｜tool▁calls▁begin｜>"), kDeepSeek);
+  EXPECT_EQ(tool_call_format("[TOOL_CALLS]"), kMistral);
+  EXPECT_EQ(tool_call_format("<|python_tag|>"), kWholeJson);
+}
+
+TEST(ToolCalls, TheTemplatesOfTheTestsAreOfTheirFamilies) {
+  const auto format_of = [](const std::string& name) {
+    const std::ifstream file(test::source_folder() / "tests/golden/templates" / (name + ".jinja"));
+    EXPECT_TRUE(file.good()) << name;
+    std::ostringstream text;
+    text << file.rdbuf();
+    return tool_call_format(text.str());
+  };
+  EXPECT_EQ(format_of("chatml"), kHermes);
+  EXPECT_EQ(format_of("qwen2.5"), kHermes);
+  EXPECT_EQ(format_of("qwen3"), kHermes);
+  EXPECT_EQ(format_of("smollm2"), kHermes);
+  EXPECT_EQ(format_of("llama3.1"), kWholeJson);
+  EXPECT_EQ(format_of("llama3.2"), kWholeJson);
+  EXPECT_EQ(format_of("mistral"), kMistral);
+  EXPECT_EQ(format_of("mistral-nemo"), kMistral);
+  EXPECT_EQ(format_of("gemma4"), kGemma);
+  EXPECT_EQ(format_of("glm4.7"), kArgumentTags);
+  EXPECT_EQ(format_of("granite4"), kGranite);
+  EXPECT_EQ(format_of("lfm2"), kPython);
+  EXPECT_EQ(format_of("deepseek-r1"), kDeepSeek);
+}
+
+TEST(ToolCalls, AHeaderNamesTheFunctionThatItsMessageCalls) {
+  const auto called = [](std::string answer) { return std::string(called_by_header(answer, answer.size())); };
+  EXPECT_EQ(called("<|channel|>commentary to=functions.f <|constrain|>json<|message|>"), "f");
+  EXPECT_EQ(called("<|start|>assistant to=functions.f<|channel|>commentary json<|message|>\n"), "f");
+  EXPECT_EQ(called(" to=functions.f<|channel|>commentary json<|message|>"), "f");
+  EXPECT_EQ(called("<|channel|>final<|message|>"), "");
+  EXPECT_EQ(
+      called("<|channel|>commentary to=functions.f<|message|>{}<|end|><|start|>assistant<|channel|>final"
+             "<|message|>"),
+      "");
+  EXPECT_EQ(called("<|channel|>commentary to=functions.f<|message|>{}"), "");
+}
+
+}  // namespace
+}  // namespace octavo
