@@ -19,6 +19,8 @@ import unittest
 
 PACKAGES = ["openai==3.57.0", "anthropic==2.14.0"]
 KEY = "a-key-of-this-test"
+TOOL = {"type": "function", "function": {"name": "clock", "description": "Tells the time.", "parameters": {
+    "type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}}}
 QUESTION = [{"role": "user", "content": "Name three colours."}]
 
 
@@ -203,12 +205,27 @@ class Chats(ClientTest):
     def test_what_cannot_be_done_is_refused_by_name(self):
         import openai
 
-        tool = {"type": "function", "function": {"name": "clock", "parameters": {"type": "object"}}}
-        for fields in [{"tools": [tool]}, {"response_format": {"type": "json_object"}}, {"n": 1000},
-                       {"temperature": -1}]:
+        for fields in [{"tool_choice": "required", "tools": [TOOL]}, {"response_format": {"type": "json_object"}},
+                       {"n": 1000}, {"temperature": -1}]:
             with self.assertRaises(openai.BadRequestError) as refused:
                 self.chat(**fields)
             self.assertIn(list(fields)[0], str(refused.exception))
+
+    def test_tools_and_what_they_said_are_part_of_the_prompt(self):
+        plain = self.chat().usage.prompt_tokens
+        self.assertGreater(self.chat(tools=[TOOL]).usage.prompt_tokens, plain + 30)
+        self.assertEqual(self.chat(tools=[TOOL], tool_choice="none").usage.prompt_tokens, plain)
+        call = {"id": "call_1", "type": "function", "function": {"name": "clock", "arguments": '{"place": "Rome"}'}}
+        history = [*QUESTION, {"role": "assistant", "content": None, "tool_calls": [call]},
+                   {"role": "tool", "tool_call_id": "call_1", "content": "It is noon."}]
+        self.assertGreater(self.chat(messages=history, tools=[TOOL]).usage.prompt_tokens, plain + 40)
+        answer = self.anthropic.messages.create(
+            model=self.model, max_tokens=8, tools=[{"name": "clock", "input_schema": {"type": "object"}}], messages=[
+                *QUESTION, {"role": "assistant", "content": [
+                    {"type": "tool_use", "id": "toolu_1", "name": "clock", "input": {"place": "Rome"}}]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "toolu_1", "content": "It is noon."}]}])
+        self.assertGreater(answer.usage.output_tokens, 0)
 
     def test_many_at_once_answer_as_alone(self):
         prompts = [f"Number {i}: the sea is" for i in range(64)]
