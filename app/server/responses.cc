@@ -151,13 +151,14 @@ class ResponseAnswer final : public Answer {
         {"type", "output_text"}, {"text", text}, {"annotations", Json::array()}, {"logprobs", Json::array()}};
   }
 
-  // Without content while it is in progress: parts are told as they are added.
+  // Without content or arguments while it is in progress: they are told as they are added.
   Json item(std::size_t index, std::string_view status) const {
     const AnswerBlock& block = growing_.blocks()[index];
     if (block.is_call()) {
+      const bool is_begun = status == "in_progress";
       return {{"id", item_id(index)}, {"type", "function_call"},
               {"status", status},     {"call_id", call_id("call_", hex_, 0, block.call_index)},
-              {"name", block.called}, {"arguments", block.text}};
+              {"name", block.called}, {"arguments", is_begun ? std::string() : block.text}};
     }
     Json content = Json::array();
     if (status != "in_progress") content.push_back(part(block.kind, block.text));

@@ -23,9 +23,12 @@ SplitPieces ThinkingSplit::give(bool is_final) {
   for (const AnswerPart& part : reader_.read(text_, is_final)) {
     const std::size_t begin = std::max(part.begin, num_given_);
     if (begin >= part.end) continue;
+    std::string_view text = std::string_view(text_).substr(begin, part.end - begin);
+    // It may belong to a mark that follows.
+    if (calls_ && !is_final) text = text.substr(0, text.find_last_not_of(" \t\r\n") + 1);
+    if (text.empty()) continue;
     const bool is_new = begin == part.begin;
-    const std::string_view text = std::string_view(text_).substr(begin, part.end - begin);
-    num_given_ = part.end;
+    num_given_ = begin + text.size();
     if (part.kind == PartKind::kThinking) {
       if (is_new && has_thought_) pieces.thinking += "\n\n";
       pieces.thinking += text;
