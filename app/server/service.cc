@@ -494,8 +494,10 @@ Json Service::tokenizer_info() const {
   for (TokenId id = 0; id < tokenizer.vocabulary_size() && end.is_null(); ++id)
     if (tokenizer.is_end_of_sequence(id)) end = sanitise_utf8(tokenizer.token_bytes(id));
   const auto bos = tokenizer.bos_token_id();
+  const std::string_view source = tokenizer.chat_template_source();
   return {{"bos_token", bos ? Json(sanitise_utf8(tokenizer.token_bytes(*bos))) : Json(nullptr)},
           {"eos_token", std::move(end)},
+          {"chat_template", source.empty() ? Json(nullptr) : Json(sanitise_utf8(source))},
           {"vocab_size", tokenizer.vocabulary_size()},
           {"model_max_length", model_.description.max_model_len}};
 }

@@ -44,7 +44,8 @@ struct Target {
   std::vector<Bytes> (*seeds)();  // beside the files of corpus/NAME
 };
 
-extern const Target kGgufTarget, kTokenizerTarget, kTemplateTarget, kRequestTarget, kLoadTarget, kHttpTarget, kCallTarget;
+extern const Target kGgufTarget, kTokenizerTarget, kTemplateTarget, kRequestTarget, kLoadTarget, kHttpTarget,
+    kCallTarget;
 
 // Ends the program with a sentence, so that both libFuzzer and a person see what broke.
 void require(bool holds, const char* promise);

@@ -367,9 +367,9 @@ TEST_F(Messages, WhatIsWrongIsRefusedWithItsPlace) {
 }
 
 TEST_F(Messages, AToolThatAServerWouldRunIsRefusedByName) {
-  const auto call =
-      parse(parse_message_call,
-            R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"tools":[{"type":"web_search_20250305","name":"web_search"}]})");
+  const auto call = parse(
+      parse_message_call,
+      R"({"max_tokens":1,"messages":[{"role":"user","content":"a"}],"tools":[{"type":"web_search_20250305","name":"web_search"}]})");
   ASSERT_FALSE(call);
   EXPECT_NE(call.error().message.find("'web_search'"), std::string::npos) << call.error().message;
 }
