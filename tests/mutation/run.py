@@ -92,6 +92,13 @@ class Program:
     digest: str  # of all that it is made from
 
 
+def compiled_with(unit):
+    """The files that CMake compiles together in this one; none for a file of our own."""
+    if unit.parent.name != "Unity":
+        return []
+    return re.findall(r'^#include "(.*)"$', unit.read_text(), flags=re.MULTILINE)
+
+
 class Build:
     """What the build folder knows: how a file is compiled, and what a program is linked from."""
 
@@ -101,7 +108,8 @@ class Build:
         self.cache.mkdir(exist_ok=True)
         self.commands = {}
         for entry in json.loads((folder / "compile_commands.json").read_text()):
-            self.commands[str(pathlib.Path(entry["file"]).resolve())] = entry
+            for file in [entry["file"], *compiled_with(pathlib.Path(entry["file"]))]:
+                self.commands[str(pathlib.Path(file).resolve())] = entry
         self.programs = {}
 
     def program(self, name):
@@ -116,8 +124,10 @@ class Build:
         return self.programs[name]
 
     def compile_command(self, file):
-        """(compiler and flags without input and output, object of the original)."""
-        entry = self.commands[str((self.root / file).resolve())]
+        """(what is compiled, compiler and flags without input and output, object of the original)."""
+        entry = self.commands.get(str((self.root / file).resolve()))
+        if entry is None:
+            raise ValueError(f"{file} is not compiled in this build")
         words = shlex.split(entry["command"])
         if words[0].endswith("ccache"):
             words = words[1:]
@@ -125,17 +135,21 @@ class Build:
         original = pathlib.Path(entry["directory"]) / words[output + 1]
         flags = [word for word in words[:output] if not re.fullmatch(r"-O.", word)]
         flags = [word for word in flags if word not in ("-MD", "-c") and not word.startswith(("-MT", "-MF"))]
-        return flags + ["-O1", "-w"], original
+        return pathlib.Path(entry["file"]), flags + ["-O1", "-w"], original
 
     def object_of(self, mutant):
         """The compiled mutant, from the cache if nothing that it is made from has changed."""
-        flags, original = self.compile_command(mutant.file)
+        unit, flags, original = self.compile_command(mutant.file)
         source = mutated_source(self.root, mutant)
         path = self.cache / (digest(source, *flags, original.read_bytes()) + ".o")
         if not path.exists():
             with tempfile.TemporaryDirectory(prefix="octavo-mutant-") as scratch:
                 copy = pathlib.Path(scratch) / pathlib.Path(mutant.file).name
                 copy.write_text(f'#line 1 "{mutant.file}"\n' + source)
+                if unit != (self.root / mutant.file).resolve():  # with its neighbours, which stay as they are
+                    together = pathlib.Path(scratch) / "together.cc"
+                    together.write_text(unit.read_text().replace(f'"{(self.root / mutant.file).resolve()}"', f'"{copy}"'))
+                    copy = together
                 made = pathlib.Path(scratch) / "mutant.o"
                 built = subprocess.run(flags + ["-o", str(made), "-c", str(copy)], cwd=self.folder, capture_output=True,
                                        text=True)
