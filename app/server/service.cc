@@ -484,8 +484,9 @@ Result<Json> Service::count_tokens(const Json& body) const {
 }
 
 Result<std::vector<TokenId>> Service::encode_chat(const ChatPrompt& prompt) const {
-  return model_.tokenizer->encode_chat(prompt.messages,
-                                       {options_.unix_time_ms() / 1000, prompt.template_values});
+  TemplateInputs inputs(options_.unix_time_ms() / 1000, prompt.template_values);
+  inputs.tools = prompt.tools;
+  return model_.tokenizer->encode_chat(prompt.messages, inputs);
 }
 
 Json Service::tokenizer_info() const {

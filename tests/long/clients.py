@@ -227,6 +227,10 @@ class Chats(ClientTest):
                 {"role": "user", "content": [
                     {"type": "tool_result", "tool_use_id": "toolu_1", "content": "It is noon."}]}])
         self.assertGreater(answer.usage.output_tokens, 0)
+        tools = [{"name": "clock", "description": "Tells the time.", "input_schema": TOOL["function"]["parameters"]}]
+        told = self.anthropic.messages.create(model=self.model, max_tokens=1, tools=tools, messages=QUESTION).usage
+        counted = self.anthropic.messages.count_tokens(model=self.model, tools=tools, messages=QUESTION).input_tokens
+        self.assertEqual(counted, told.input_tokens + told.cache_read_input_tokens)
 
     def test_many_at_once_answer_as_alone(self):
         prompts = [f"Number {i}: the sea is" for i in range(64)]
@@ -249,7 +253,7 @@ class Chats(ClientTest):
             while self.server.metric("vllm:num_requests_running") == 0 and time.monotonic() < end:
                 time.sleep(0.01)
             self.assertEqual(self.server.metric("vllm:num_requests_running"), 1)
-            connection.close() if not stream else connection.sock.close()
+            connection.close()
             left = time.monotonic()
             while self.server.metric("vllm:num_requests_running") > 0:
                 self.assertLess(time.monotonic() - left, 5)

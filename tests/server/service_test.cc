@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,16 @@ namespace octavo::app {
 namespace {
 
 using octavo::testing::ScriptedEngine;
+
+// Moves only when it is told to, while the service reads it.
+class MovedClock final : public Clock {
+ public:
+  std::int64_t now_us() const override { return now_us_; }
+  void advance_us(std::int64_t by_us) { now_us_ += by_us; }
+
+ private:
+  std::atomic<std::int64_t> now_us_ = 0;
+};
 
 class ServiceTest : public ::testing::Test {
  protected:
@@ -81,7 +92,7 @@ class ServiceTest : public ::testing::Test {
   }
 
   ScriptedEngine engine_;
-  ManualClock clock_;
+  MovedClock clock_;
   std::atomic<int> num_hex_ = 0;
   std::unique_ptr<Service> service_;
   std::unique_ptr<http::Server> server_;
@@ -234,6 +245,11 @@ TEST_F(ServiceTest, TokensAreCountedWithoutTheEngine) {
   const std::string counted = ask("POST", "/v1/messages/count_tokens",
                                   R"({"model": "tiny", "messages": [{"role": "user", "content": "a"}]})");
   EXPECT_EQ(body_of(counted)["input_tokens"], 1);
+  const std::string with_tools =
+      ask("POST", "/v1/messages/count_tokens",
+          R"({"model": "tiny", "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+              "messages": [{"role": "user", "content": "a"}]})");
+  EXPECT_EQ(body_of(with_tools)["input_tokens"], 2) << "tools are a part of the prompt";
   EXPECT_EQ(body_of(ask("GET", "/tokenizer_info"))["eos_token"], "</s>");
   EXPECT_TRUE(engine_.requests().empty());
 }

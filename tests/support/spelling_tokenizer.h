@@ -40,9 +40,11 @@ class SpellingTokenizer final : public tokenizer::Tokenizer {
     for (const ChatMessage& message : messages) spans.push_back({message.content, true, -1});
     return spans;
   }
-  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages, const TemplateInputs&,
+  // A token for each message, and one for all tools.
+  Result<std::vector<TokenId>> encode_chat(std::span<const ChatMessage> messages,
+                                           const TemplateInputs& inputs,
                                            const tokenizer::EncodeLimits&) const override {
-    return std::vector<TokenId>(messages.size(), 0);
+    return std::vector<TokenId>(messages.size() + (inputs.tools.empty() ? 0 : 1), 0);
   }
   std::string_view token_bytes(TokenId id) const override {
     const auto index = static_cast<std::size_t>(id);
