@@ -78,6 +78,8 @@ Result<Json> parse_json(std::string_view text, std::string_view what) {
   }
 }
 
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 std::string dump(const Json& json, int indent) {
   return json.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
 }

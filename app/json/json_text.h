@@ -18,6 +18,9 @@ using Json = nlohmann::ordered_json;
 // failure ("messages.json", "line 3 of requests.jsonl", "the body").
 Result<Json> parse_json(std::string_view text, std::string_view what);
 
+// null for an empty text.
+Json text_or_null(const std::string& text);
+
 // One line unless `indent` is at least 0; invalid UTF-8 replaced, what is not finite as null.
 std::string dump(const Json& json, int indent = -1);
 

@@ -57,10 +57,6 @@ std::string_view given_key(const http::Request& head) {
   return head.header("x-api-key");
 }
 
-ApiError refused(int status, std::string sentence) {
-  return {.status = status, .type = std::string(error_type_of(status)), .message = std::move(sentence)};
-}
-
 }  // namespace
 
 bool are_equal_in_constant_time(std::string_view given, std::string_view wanted) {
@@ -75,18 +71,19 @@ bool are_equal_in_constant_time(std::string_view given, std::string_view wanted)
 std::optional<ApiError> refusal(const AccessRules& rules, const http::Request& head, bool needs_key) {
   const std::string_view host = head.header("host");
   if (!is_known_host(rules, host)) {
-    return refused(421, "this server does not answer for the host '" + escape_for_message(host) +
-                            "': use localhost or 127.0.0.1, or start it with --allowed-host");
+    return api_error(421, "this server does not answer for the host '" + escape_for_message(host) +
+                              "': use localhost or 127.0.0.1, or start it with --allowed-host");
   }
   if (head.has_header("origin") && !is_allowed_origin(rules, head.header("origin"))) {
-    return refused(403, "web pages of '" + escape_for_message(head.header("origin")) +
-                            "' may not use this server: start it with --allowed-origin to let them");
+    return api_error(403, "web pages of '" + escape_for_message(head.header("origin")) +
+                              "' may not use this server: start it with --allowed-origin to let them");
   }
   if (head.method == "OPTIONS") return std::nullopt;  // a browser asks without the key whether it may ask
   if (needs_key && !rules.key.empty() && !are_equal_in_constant_time(given_key(head), rules.key)) {
-    ApiError error = refused(401,
-                             "the key is missing or wrong: send the one that the server was started with as "
-                             "`Authorization: Bearer KEY`");
+    ApiError error =
+        api_error(401,
+                  "the key is missing or wrong: send the one that the server was started with as "
+                  "`Authorization: Bearer KEY`");
     error.code = "invalid_api_key";
     return error;
   }
@@ -97,7 +94,7 @@ std::optional<ApiError> refusal(const AccessRules& rules, const http::Request& h
     const bool has_body = head.has_header("transfer-encoding") || (!length.empty() && length != "0");
     if (!has_body && type.empty()) return std::nullopt;
     if (media != "application/json")
-      return refused(415, "the body must be JSON, with the header `Content-Type: application/json`");
+      return api_error(415, "the body must be JSON, with the header `Content-Type: application/json`");
   }
   return std::nullopt;
 }

@@ -5,16 +5,16 @@
 
 namespace octavo::app {
 
-MarkedText::MarkedText(ToolCallFormat format, const tokenizer::Tokenizer* tokenizer)
+TextWithCallMarks::TextWithCallMarks(ToolCallFormat format, const tokenizer::Tokenizer* tokenizer)
     : format_(format), tokenizer_(tokenizer), detokenizer_(*tokenizer) {}
 
-bool MarkedText::is_mark(TokenId id) const {
+bool TextWithCallMarks::is_mark(TokenId id) const {
   if (!tokenizer_->is_control(id)) return false;
   const auto marks = tool_call_marks(format_);
   return std::ranges::find(marks, tokenizer_->token_bytes(id)) != marks.end();
 }
 
-std::string MarkedText::add(const TokensGenerated& event) {
+std::string TextWithCallMarks::add(const TokensGenerated& event) {
   for (const TokenId id : event.token_ids) {
     if (is_mark(id)) {
       marks_.emplace_back(num_decoded_, tokenizer_->token_bytes(id));

@@ -31,10 +31,10 @@ struct CallReading {
 // The text of an output with the marks of calls that are control tokens, which the engine leaves out. A mark
 // stands behind as many bytes as the tokens before it decode to; it waits while a stop string holds them
 // back.
-class MarkedText {
+class TextWithCallMarks {
  public:
   // The tokenizer outlives this.
-  MarkedText(ToolCallFormat format, const tokenizer::Tokenizer* tokenizer);
+  TextWithCallMarks(ToolCallFormat format, const tokenizer::Tokenizer* tokenizer);
 
   // What the event adds to the text.
   std::string add(const TokensGenerated& event);

@@ -1,6 +1,7 @@
 #include "app/server/api_error.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace octavo::app {
 
@@ -12,6 +13,10 @@ std::string_view error_type_of(int status) {
     case 429: return "rate_limit_error";
     default: return status < 500 ? "invalid_request_error" : "api_error";
   }
+}
+
+ApiError api_error(int status, std::string sentence) {
+  return {.status = status, .type = std::string(error_type_of(status)), .message = std::move(sentence)};
 }
 
 ApiError api_error_of(const Error& error) {
@@ -40,7 +45,6 @@ ApiError api_error_of(const Error& error) {
 }
 
 Json openai_error(const ApiError& error) {
-  const auto text_or_null = [](const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); };
   return {{"error",
            {{"message", error.message},
             {"type", error.type},

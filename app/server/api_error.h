@@ -18,6 +18,9 @@ struct ApiError {
   std::string code = {};   // "context_length_exceeded", "model_not_found", ...; empty: null
 };
 
+// With the type that goes with the status.
+ApiError api_error(int status, std::string sentence);
+
 // What an engine's or a parser's failure is to a client: never a status that clients try again for what will
 // not get better.
 ApiError api_error_of(const Error& error);

@@ -72,10 +72,8 @@ std::optional<std::string> read_chat_content(FieldReader& message) {
     }
     const auto text = part.text("text");
     if (part.ok() && !text) part.refuse("text", "a text");
-    if (const auto checked = part.check(); !checked) {
-      message.fail(checked.error());
-      return std::nullopt;
-    }
+    message.adopt(part);
+    if (!part.ok()) return std::nullopt;
     joined += (i == 0 ? "" : "\n") + *text;
   }
   return joined;
@@ -106,7 +104,7 @@ ToolCall read_chat_call(FieldReader& call) {
   FieldReader inner(*function, call.path_of("function"));
   read.name = read_required_text(inner, "name");
   read.arguments = read_call_arguments(inner, "arguments");
-  if (const auto checked = inner.check(); !checked) call.fail(checked.error());
+  call.adopt(inner);
   return read;
 }
 
@@ -116,7 +114,7 @@ std::vector<ToolCall> read_chat_calls(FieldReader& message) {
   for (std::size_t i = 0; list != nullptr && i < list->size() && message.ok(); ++i) {
     FieldReader call((*list)[i], message.path_of("tool_calls") + "[" + std::to_string(i) + "]");
     calls.push_back(read_chat_call(call));
-    if (const auto checked = call.check(); !checked) message.fail(checked.error());
+    message.adopt(call);
   }
   return calls;
 }
@@ -155,10 +153,8 @@ std::vector<ChatMessage> read_chat_messages(FieldReader& fields) {
   for (std::size_t i = 0; i < list->size(); ++i) {
     FieldReader message((*list)[i], fields.path_of("messages") + "[" + std::to_string(i) + "]");
     messages.push_back(read_chat_message(message));
-    if (const auto checked = message.check(); !checked) {
-      fields.fail(checked.error());
-      break;
-    }
+    fields.adopt(message);
+    if (!message.ok()) break;
   }
   return messages;
 }
@@ -198,26 +194,21 @@ FunctionTool read_chat_tool(FieldReader& tool) {
   }
   FieldReader inner(*function, tool.path_of("function"));
   FunctionTool read = read_function_tool(inner, "parameters");
-  if (const auto checked = inner.check(); !checked) tool.fail(checked.error());
+  tool.adopt(inner);
   return read;
 }
 
-struct ChatTools {
-  std::string text;                  // for the prompt
-  std::optional<CallReading> calls;  // for the answer
-};
-
-ChatTools read_chat_tools(FieldReader& fields, const ServedModel& model) {
+OfferedTools read_chat_tools(FieldReader& fields, const ServedModel& model) {
   std::vector<FunctionTool> tools;
   const Json* const list = fields.list("tools", 0, kMaxTools);
   for (std::size_t i = 0; list != nullptr && i < list->size() && fields.ok(); ++i) {
     FieldReader tool((*list)[i], fields.path_of("tools") + "[" + std::to_string(i) + "]");
     tools.push_back(read_chat_tool(tool));
-    if (const auto checked = tool.check(); !checked) fields.fail(checked.error());
+    fields.adopt(tool);
   }
   const bool may_call = read_tool_choice(fields);
   if (tools.empty() || !fields.ok()) return {};
-  ChatTools read{.text = tools_text(tools), .calls = {}};
+  OfferedTools read{.text = tools_text(tools), .calls = {}};
   const bool may_call_many = fields.flag("parallel_tool_calls").value_or(true);
   if (may_call) read.calls = call_reading(read.text, !may_call_many, model);
   return read;
@@ -319,7 +310,7 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
   struct Choice {
     std::string text;  // of an answer that is told whole
     Json logprobs = Json::array();
-    std::optional<MarkedText> marked;
+    std::optional<TextWithCallMarks> marked;
     ThinkingSplit split;
     std::size_t num_calls = 0;  // told
   };
@@ -459,7 +450,7 @@ Result<Call> parse_chat_completion(const Json& body, const ServedModel& model, c
   }
   refuse_unsupported(fields, commonly_unsupported());
   refuse_unsupported(fields, kUnsupportedInChats);
-  ChatTools tools = read_chat_tools(fields, model);
+  OfferedTools tools = read_chat_tools(fields, model);
   ChatPrompt prompt{.messages = read_chat_messages(fields)};
   prompt.tools = std::move(tools.text);
   prompt.continue_answer = read_continues_answer(fields, prompt.messages);

@@ -37,6 +37,12 @@ std::string tools_text(const std::vector<FunctionTool>& tools);
 // nullopt without tools: then an answer is text alone.
 std::optional<CallReading> call_reading(const std::string& tools, bool only_first, const ServedModel& model);
 
+// What a client offers, as far as a call needs it.
+struct OfferedTools {
+  std::string text = {};                  // for the prompt: tools_text()
+  std::optional<CallReading> calls = {};  // for the answer
+};
+
 // `"auto"` and `"none"`; anything else forces a call, which is refused. Whether the answer may call. With
 // "none" the prompt keeps its tools, so that it is found in the cache, and what the model writes is text.
 bool read_tool_choice(FieldReader& fields);

@@ -95,7 +95,7 @@ class GrowingAnswer {
   std::string text_;  // of the whole answer, with its beginning
   AnswerReader reader_;
 
-  std::optional<MarkedText> marked_;
+  std::optional<TextWithCallMarks> marked_;
   std::optional<AnswerCalls> calls_;
 
   std::vector<AnswerBlock> blocks_;

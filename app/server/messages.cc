@@ -160,15 +160,6 @@ class MessageAnswer final : public Answer {
 
 // ---- the request
 
-void adopt_message_error(FieldReader& outer, const FieldReader& inner) {
-  const Result<void> checked = inner.check();
-  if (!checked) outer.fail(checked.error());
-}
-
-Error missing_message_field(const std::string& path) {
-  return {ErrorCode::kInvalidArgument, path + " is missing", path};
-}
-
 Error unsupported_message_part(const std::string& path, const std::string& sentence) {
   return {ErrorCode::kUnsupported, path + ": " + sentence, path};
 }
@@ -177,10 +168,10 @@ Error unsupported_message_part(const std::string& path, const std::string& sente
 std::optional<std::string> read_message_block(FieldReader& block, const std::string& path) {
   const auto type = block.text("type");
   if (!type) {
-    block.fail(missing_message_field(block.path_of("type")));
+    block.refuse_absent("type");
   } else if (*type == "text") {
     auto text = block.text("text");
-    if (!text) block.fail(missing_message_field(block.path_of("text")));
+    if (!text) block.refuse_absent("text");
     return text;
   } else if (*type != "thinking" && *type != "redacted_thinking") {  // what was thought is thought anew
     block.fail(unsupported_message_part(
@@ -206,7 +197,7 @@ std::vector<std::string> read_message_texts(FieldReader& fields, std::string_vie
     const std::string path = fields.path_of(name) + "[" + std::to_string(i) + "]";
     FieldReader block((*content)[i], path);
     auto text = block.ok() ? read_message_block(block, path) : std::nullopt;
-    adopt_message_error(fields, block);
+    fields.adopt(block);
     if (text) texts.push_back(*std::move(text));
   }
   return texts;
@@ -231,7 +222,7 @@ std::string joined_system_texts(const std::vector<std::string>& texts) {
 ToolCall read_tool_use(FieldReader& block) {
   ToolCall call{.id = read_required_text(block, "id"), .name = read_required_text(block, "name")};
   const Json* const input = block.object("input");
-  if (input == nullptr) block.fail(missing_message_field(block.path_of("input")));
+  if (input == nullptr) block.refuse_absent("input");
   call.arguments = input == nullptr ? "{}" : dump(*input);
   return call;
 }
@@ -274,7 +265,7 @@ void read_content_blocks(FieldReader& fields, const Json& content, ChatMessage m
     } else if (auto text = block.ok() ? read_message_block(block, path) : std::nullopt) {
       texts.push_back(*std::move(text));
     }
-    adopt_message_error(fields, block);
+    fields.adopt(block);
   }
   end_texts();
 }
@@ -283,7 +274,7 @@ void read_content_blocks(FieldReader& fields, const Json& content, ChatMessage m
 void read_one_message(FieldReader& fields, std::vector<ChatMessage>& messages) {
   ChatMessage message;
   const auto role = fields.text("role");
-  if (!role) fields.fail(missing_message_field(fields.path_of("role")));
+  if (!role) fields.refuse_absent("role");
   if (role == "assistant") {
     message.role = Role::kAssistant;
   } else if (role == "system") {
@@ -292,7 +283,7 @@ void read_one_message(FieldReader& fields, std::vector<ChatMessage>& messages) {
     fields.refuse("role", "user, assistant or system");
   }
   const Json* const content = fields.find("content");
-  if (content == nullptr) fields.fail(missing_message_field(fields.path_of("content")));
+  if (content == nullptr) fields.refuse_absent("content");
   if (content != nullptr && content->is_array())
     return read_content_blocks(fields, *content, std::move(message), messages);
   const std::vector<std::string> texts = read_message_texts(fields, "content");
@@ -303,13 +294,13 @@ void read_one_message(FieldReader& fields, std::vector<ChatMessage>& messages) {
 void read_message_list(FieldReader& fields, ChatPrompt& prompt) {
   const Json* const list = fields.list("messages", /*least=*/1);
   if (list == nullptr) {
-    if (!fields.has("messages")) fields.fail(missing_message_field("messages"));
+    if (!fields.has("messages")) fields.refuse_absent("messages");
     return;
   }
   for (std::size_t i = 0; i < list->size() && fields.ok(); ++i) {
     FieldReader message((*list)[i], "messages[" + std::to_string(i) + "]");
     if (message.ok()) read_one_message(message, prompt.messages);
-    adopt_message_error(fields, message);
+    fields.adopt(message);
   }
   if (!fields.ok()) return;
   prompt.continue_answer = prompt.messages.back().role == Role::kAssistant;
@@ -337,14 +328,9 @@ Error unsupported_tool(const std::string& path, const Json& tool) {
 FunctionTool read_message_tool(FieldReader& tool, const std::string& path, const Json& given) {
   const auto type = tool.text("type");
   if (type && *type != "custom") tool.fail(unsupported_tool(path, given));
-  if (tool.ok() && !tool.has("input_schema")) tool.fail(missing_message_field(tool.path_of("input_schema")));
+  if (tool.ok() && !tool.has("input_schema")) tool.refuse_absent("input_schema");
   return read_function_tool(tool, "input_schema");
 }
-
-struct MessageTools {
-  std::string text;                  // for the prompt
-  std::optional<CallReading> calls;  // for the answer
-};
 
 // {"type": "auto" or "none", "disable_parallel_tool_use"}
 std::optional<CallReading> read_message_tool_choice(FieldReader& fields, const std::string& tools,
@@ -355,15 +341,15 @@ std::optional<CallReading> read_message_tool_choice(FieldReader& fields, const s
   const auto type = inner.text("type");
   const bool only_first = inner.flag("disable_parallel_tool_use").value_or(false);
   if (!type) {
-    inner.fail(missing_message_field("tool_choice.type"));
+    inner.refuse_absent("type");
   } else if (*type != "auto" && *type != "none") {
     refuse_forced_call(inner, "type");
   }
-  adopt_message_error(fields, inner);
+  fields.adopt(inner);
   return type == "auto" ? call_reading(tools, only_first, model) : std::nullopt;
 }
 
-MessageTools read_message_tools(FieldReader& fields, const ServedModel& model) {
+OfferedTools read_message_tools(FieldReader& fields, const ServedModel& model) {
   if (const Json* const servers = fields.list("mcp_servers"); servers != nullptr && !servers->empty())
     fields.fail(unsupported_tool("mcp_servers[0]", servers->front()));
   std::vector<FunctionTool> tools;
@@ -372,10 +358,10 @@ MessageTools read_message_tools(FieldReader& fields, const ServedModel& model) {
     const std::string path = "tools[" + std::to_string(i) + "]";
     FieldReader tool((*list)[i], path);
     if (tool.ok()) tools.push_back(read_message_tool(tool, path, (*list)[i]));
-    adopt_message_error(fields, tool);
+    fields.adopt(tool);
   }
   if (tools.empty() || !fields.ok()) return {};
-  MessageTools read{.text = tools_text(tools), .calls = {}};
+  OfferedTools read{.text = tools_text(tools), .calls = {}};
   read.calls = read_message_tool_choice(fields, read.text, model);
   return read;
 }
@@ -390,7 +376,7 @@ void read_output_config(FieldReader& fields, const ServedModel& model, TemplateV
     inner.fail(unsupported_message_part("output_config.format", "only text is supported; leave it out"));
   }
   if (const auto effort = inner.text("effort")) choose_effort(inner, "effort", *effort, model, values);
-  adopt_message_error(fields, inner);
+  fields.adopt(inner);
 }
 
 void read_thinking(FieldReader& fields, const ServedModel& model, TemplateValues& values) {
@@ -399,13 +385,13 @@ void read_thinking(FieldReader& fields, const ServedModel& model, TemplateValues
   FieldReader inner(*thinking, "thinking");
   const auto type = inner.text("type");
   if (!type) {
-    inner.fail(missing_message_field("thinking.type"));
+    inner.refuse_absent("type");
   } else if (*type == "enabled" || *type == "adaptive" || *type == "disabled") {
     choose_thinking(*type != "disabled", model, values);
   } else if (*type != "between_tools") {  // of which there are none: as usual
     inner.refuse("type", "enabled, adaptive, between_tools or disabled");
   }
-  adopt_message_error(fields, inner);
+  fields.adopt(inner);
 }
 
 struct MessagePrompt {
@@ -417,7 +403,7 @@ struct MessagePrompt {
 MessagePrompt read_message_prompt(FieldReader& fields, const ServedModel& model) {
   ChatPrompt prompt;
   read_model(fields, model);
-  MessageTools tools = read_message_tools(fields, model);
+  OfferedTools tools = read_message_tools(fields, model);
   prompt.tools = std::move(tools.text);
   std::string system = joined_system_texts(read_message_texts(fields, "system"));
   if (!system.empty()) prompt.messages.push_back({.role = Role::kSystem, .content = std::move(system)});
@@ -428,14 +414,9 @@ MessagePrompt read_message_prompt(FieldReader& fields, const ServedModel& model)
 }
 
 SamplingParams read_message_sampling(FieldReader& fields) {
-  SamplingParams sampling;
-  if (!fields.has("max_tokens")) fields.fail(missing_message_field("max_tokens"));
+  SamplingParams sampling = read_plain_sampling(fields);
+  if (!fields.has("max_tokens")) fields.refuse_absent("max_tokens");
   sampling.max_tokens = fields.small_integer("max_tokens", 1).value_or(1);
-  sampling.temperature = fields.number("temperature", 0.0).value_or(sampling.temperature);
-  sampling.top_p = fields.number("top_p", 0.0, 1.0).value_or(sampling.top_p);
-  sampling.top_k = fields.small_integer("top_k", -1).value_or(sampling.top_k);
-  if (const auto seed = fields.integer("seed"); seed && *seed != -1)
-    sampling.seed = static_cast<std::uint64_t>(*seed);
   sampling.stop = fields.texts("stop_sequences", kMaxStopTexts).value_or(std::vector<std::string>());
   return sampling;
 }

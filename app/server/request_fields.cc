@@ -327,8 +327,17 @@ void FieldReader::refuse(std::string_view name, std::string_view rule) {
   fail(option_out_of_range(path_of(name), rule, value == nullptr ? "absent" : value_for_message(*value)));
 }
 
+void FieldReader::refuse_absent(std::string_view name) {
+  const std::string path = path_of(name);
+  fail({ErrorCode::kInvalidArgument, path + " is missing", path});
+}
+
 void FieldReader::fail(Error error) {
   if (!error_) error_ = std::move(error);
+}
+
+void FieldReader::adopt(const FieldReader& inner) {
+  if (inner.error_) fail(*inner.error_);
 }
 
 std::string FieldReader::path_of(std::string_view name) const {
@@ -402,6 +411,16 @@ Result<void> check_sampling(const SamplingParams& sampling, const ServedModel& m
   return validate(sampling, model.description.model.vocabulary_size);
 }
 
+SamplingParams read_plain_sampling(FieldReader& fields) {
+  SamplingParams sampling;
+  assign_read(fields.number("temperature", 0.0), sampling.temperature);
+  assign_read(fields.number("top_p", 0.0, 1.0), sampling.top_p);
+  assign_read(fields.small_integer("top_k", -1), sampling.top_k);
+  if (const auto seed = fields.integer("seed"); seed && *seed != -1)
+    sampling.seed = static_cast<std::uint64_t>(*seed);
+  return sampling;
+}
+
 std::int32_t tokens_to_context_end(const ServedModel& model) {
   return std::max(1, model.description.max_model_len);
 }
@@ -414,7 +433,7 @@ StreamFields read_stream(FieldReader& fields) {
   FieldReader inner(*options, fields.path_of("stream_options"));
   assign_read(inner.flag("include_usage"), read.include_usage);
   assign_read(inner.flag("continuous_usage_stats"), read.continuous_usage_stats);
-  if (const auto checked = inner.check(); !checked) fields.fail(checked.error());
+  fields.adopt(inner);
   return read;
 }
 

@@ -63,8 +63,12 @@ class FieldReader {
 
   // "NAME must be RULE, but it is VALUE", with the value as JSON, cut when it is long.
   void refuse(std::string_view name, std::string_view rule);
+  // "NAME is missing"
+  void refuse_absent(std::string_view name);
   // Any other error.
   void fail(Error error);
+  // The error of a reader of something in this object, if it has one.
+  void adopt(const FieldReader& inner);
 
   // The path of a member, for readers and sentences about what is in it.
   std::string path_of(std::string_view name) const;
@@ -135,6 +139,9 @@ SamplingFields read_sampling(FieldReader& fields, const ServedModel& model);
 
 // Of the whole, when every field is read: validate() with the field as subject.
 Result<void> check_sampling(const SamplingParams& sampling, const ServedModel& model);
+
+// What Anthropic's messages and OpenAI's responses can say of it: temperature, top_p, top_k and seed.
+SamplingParams read_plain_sampling(FieldReader& fields);
 
 // As many tokens as fit: the engine ends every output at the context's end.
 std::int32_t tokens_to_context_end(const ServedModel& model);

@@ -28,7 +28,6 @@ std::span<const TokenId> ids_of(const std::shared_ptr<const std::vector<TokenId>
   return token_ids ? std::span<const TokenId>(*token_ids) : std::span<const TokenId>();
 }
 
-Json text_or_null_json(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 Json milliseconds_json(std::int64_t us) {
   return us > 0 ? Json(static_cast<double>(us) / 1000.0) : Json(nullptr);
 }
@@ -286,12 +285,12 @@ Json RequestLog::record_json(const Record& record, const Json& difference) {
           {"number", record.request_id.value},
           {"arrived_ms", record.origin.unix_ms},
           {"route", record.origin.route},
-          {"client", text_or_null_json(record.origin.client)},
-          {"client_key", text_or_null_json(record.origin.client_key)},
+          {"client", text_or_null(record.origin.client)},
+          {"client_key", text_or_null(record.origin.client_key)},
           {"notes", record.origin.notes},
           {"state", kStateNames[static_cast<std::size_t>(record.state)]},
           {"finish", record.finish ? Json(finish_reason_name(*record.finish)) : Json(nullptr)},
-          {"error", text_or_null_json(record.failure)},
+          {"error", text_or_null(record.failure)},
           {"prompt", prompt_json(record.num_prompt, record.admitted != 0, record.num_cached_tokens, metrics)},
           {"generated_tokens", record.num_generated},
           {"num_preemptions", record.has_ended() ? Json(metrics.num_preemptions) : Json(nullptr)},

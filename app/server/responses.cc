@@ -226,23 +226,14 @@ constexpr std::array kUnsupportedTextFormats = {
     UnsupportedField{"format", Harmless::kTextFormat, "leave it out"},
 };
 
-void adopt_response_error(FieldReader& outer, const FieldReader& inner) {
-  const Result<void> checked = inner.check();
-  if (!checked) outer.fail(checked.error());
-}
-
 std::string response_element_path(std::string_view list, std::size_t index) {
   return std::string(list) + "[" + std::to_string(index) + "]";
-}
-
-Error missing_response_field(const std::string& path) {
-  return {ErrorCode::kInvalidArgument, path + " is missing", path};
 }
 
 std::string read_response_part(FieldReader& part, const std::string& path) {
   const auto type = part.text("type");
   if (!type) {
-    part.fail(missing_response_field(part.path_of("type")));
+    part.refuse_absent("type");
     return {};
   }
   const bool is_refusal = *type == "refusal";
@@ -255,7 +246,7 @@ std::string read_response_part(FieldReader& part, const std::string& path) {
   }
   const char* const name = is_refusal ? "refusal" : "text";
   auto text = part.text(name);
-  if (!text) part.fail(missing_response_field(part.path_of(name)));
+  if (!text) part.refuse_absent(name);
   return std::move(text).value_or(std::string());
 }
 
@@ -263,7 +254,7 @@ std::string read_response_part(FieldReader& part, const std::string& path) {
 std::string read_response_content(FieldReader& item, std::string_view name) {
   const Json* const content = item.find(name);
   if (content == nullptr) {
-    item.fail(missing_response_field(item.path_of(name)));
+    item.refuse_absent(name);
     return {};
   }
   if (content->is_string()) return content->get<std::string>();
@@ -277,7 +268,7 @@ std::string read_response_content(FieldReader& item, std::string_view name) {
     FieldReader part((*content)[i], path);
     if (i > 0) joined += '\n';
     if (part.ok()) joined += read_response_part(part, path);
-    adopt_response_error(item, part);
+    item.adopt(part);
   }
   return joined;
 }
@@ -286,7 +277,7 @@ ChatMessage read_response_message(FieldReader& item) {
   ChatMessage message;
   const auto role = item.text("role");
   if (!role) {
-    item.fail(missing_response_field(item.path_of("role")));
+    item.refuse_absent("role");
   } else if (*role == "assistant") {
     message.role = Role::kAssistant;
   } else if (*role == "system" || *role == "developer") {
@@ -330,7 +321,7 @@ std::vector<ChatMessage> read_response_input(FieldReader& fields) {
     messages.push_back({.role = Role::kSystem, .content = *std::move(instructions)});
   const Json* const input = fields.find("input");
   if (input == nullptr) {
-    fields.fail(missing_response_field("input"));
+    fields.refuse_absent("input");
   } else if (input->is_string()) {
     messages.push_back({.role = Role::kUser, .content = input->get<std::string>()});
   } else if (!input->is_array()) {
@@ -341,7 +332,7 @@ std::vector<ChatMessage> read_response_input(FieldReader& fields) {
       const std::string path = response_element_path("input", i);
       FieldReader item((*input)[i], path);
       if (item.ok()) read_response_item(item, path, messages);
-      adopt_response_error(fields, item);
+      fields.adopt(item);
     }
     if (messages.size() == num_before)
       fields.fail({ErrorCode::kInvalidArgument, "input has no message; send at least one", "input"});
@@ -349,10 +340,8 @@ std::vector<ChatMessage> read_response_input(FieldReader& fields) {
   return messages;
 }
 
-struct ResponseTools {
-  std::string text;                  // for the prompt
-  std::optional<CallReading> calls;  // for the answer
-  Json told = Json::array();         // as the answer repeats them
+struct ResponseTools : OfferedTools {
+  Json told = Json::array();  // as the answer repeats them
 };
 
 // What a server would have to run itself is passed over: agents send it to everyone.
@@ -371,7 +360,7 @@ ResponseTools read_response_tools(FieldReader& fields, const ServedModel& model)
                            {"parameters", added.parameters},
                            {"strict", false}});
     }
-    adopt_response_error(fields, tool);
+    fields.adopt(tool);
   }
   if (tools.empty() || !fields.ok()) return read;
   read.text = tools_text(tools);
@@ -382,13 +371,8 @@ ResponseTools read_response_tools(FieldReader& fields, const ServedModel& model)
 }
 
 SamplingParams read_response_sampling(FieldReader& fields, const ServedModel& model) {
-  SamplingParams sampling;
+  SamplingParams sampling = read_plain_sampling(fields);
   sampling.max_tokens = fields.small_integer("max_output_tokens", 1).value_or(tokens_to_context_end(model));
-  sampling.temperature = fields.number("temperature", 0.0).value_or(sampling.temperature);
-  sampling.top_p = fields.number("top_p", 0.0, 1.0).value_or(sampling.top_p);
-  sampling.top_k = fields.small_integer("top_k", -1).value_or(sampling.top_k);
-  if (const auto seed = fields.integer("seed"); seed && *seed != -1)
-    sampling.seed = static_cast<std::uint64_t>(*seed);
   return sampling;
 }
 
@@ -398,7 +382,7 @@ TemplateValues read_response_reasoning(FieldReader& fields, const ServedModel& m
   if (reasoning == nullptr) return values;
   FieldReader inner(*reasoning, "reasoning");
   if (const auto effort = inner.text("effort")) choose_effort(inner, "effort", *effort, model, values);
-  adopt_response_error(fields, inner);
+  fields.adopt(inner);
   return values;
 }
 
@@ -407,7 +391,7 @@ void refuse_response_formats(FieldReader& fields) {
   if (text == nullptr) return;
   FieldReader inner(*text, "text");
   refuse_unsupported(inner, kUnsupportedTextFormats);
-  adopt_response_error(fields, inner);
+  fields.adopt(inner);
 }
 
 // What the answer repeats of the request, and what is the same in every answer.

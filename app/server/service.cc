@@ -16,6 +16,10 @@
 #include "engine/chat_template/civil_time.h"
 
 namespace octavo::app {
+
+// Whose clients a route answers.
+enum class Protocol { kOpenAi, kAnthropic };
+
 namespace {
 
 constexpr std::size_t kWorkers = 2;
@@ -37,6 +41,11 @@ std::string client_key(const http::Request& request, const Json& body) {
   if (key.empty()) key = text_of(body, "prompt_cache_key");
   if (key.empty() && body.contains("metadata")) key = text_of(body["metadata"], "user_id");
   return key.empty() ? text_of(body, "user") : key;
+}
+
+http::Response error_response(Protocol protocol, const ApiError& error, std::string_view request_id) {
+  const bool is_anthropic = protocol == Protocol::kAnthropic;
+  return json_response(is_anthropic ? anthropic_error(error, request_id) : openai_error(error), error.status);
 }
 
 std::string rfc3339(std::int64_t seconds) {
@@ -77,7 +86,7 @@ struct Service::Exchange {
 struct Service::Route {
   std::string_view path;
   std::string_view method;
-  enum class Protocol { kOpenAi, kAnthropic } protocol = Protocol::kOpenAi;
+  Protocol protocol = Protocol::kOpenAi;
   ParseCall parse = nullptr;        // of a route that generates
   std::string_view id_prefix = {};  // of its answers
   // Of the others; on a worker where a body comes with it.
@@ -86,15 +95,12 @@ struct Service::Route {
 };
 
 void Service::Exchange::send_error(const ApiError& error) const {
-  const bool is_anthropic = route.protocol == Route::Protocol::kAnthropic;
-  http::Response response =
-      json_response(is_anthropic ? anthropic_error(error, id) : openai_error(error), error.status);
+  http::Response response = error_response(route.protocol, error, id);
   if (error.status == 429) response.headers.push_back({"Retry-After", kRetryAfterSeconds});
   send(std::move(response));
 }
 
 const std::vector<Service::Route>& Service::routes() {
-  using Protocol = Route::Protocol;
   static constexpr auto send_result = [](const Exchange& exchange, const Result<Json>& result) {
     if (result) return exchange.send(json_response(*result));
     exchange.send_error(api_error_of(result.error()));
@@ -216,8 +222,7 @@ Service::Service(Engine& engine, ServiceOptions options)
 
 Service::~Service() {
   jobs_.close();
-  for (std::jthread& worker : workers_) worker.join();
-  workers_.clear();
+  workers_.clear();  // before what they use
 }
 
 void Service::listens_at(std::uint16_t port, bool is_loopback) {
@@ -235,17 +240,14 @@ AccessRules Service::access() const {
 void Service::cancel_all() { router_.cancel_all(); }
 
 http::Response Service::refuse(int status, const std::string& sentence) {
-  return json_response(
-      openai_error({.status = status, .type = std::string(error_type_of(status)), .message = sentence}),
-      status);
+  return json_response(openai_error(api_error(status, sentence)), status);
 }
 
 std::optional<http::Response> Service::check_head(const http::Request& head) const {
   const Route* route = find_route(head.path);
   const AccessRules rules = access();
   if (const auto error = refusal(rules, head, route == nullptr || route->needs_key)) {
-    const bool is_anthropic = route != nullptr && route->protocol == Route::Protocol::kAnthropic;
-    return json_response(is_anthropic ? anthropic_error(*error, {}) : openai_error(*error), error->status);
+    return error_response(route != nullptr ? route->protocol : Protocol::kOpenAi, *error, {});
   }
   const std::vector<http::Header> headers = origin_headers(rules, head);
   if (head.method == "OPTIONS" && !headers.empty())
@@ -270,7 +272,7 @@ void Service::handle(http::Request request, http::Reply reply) {
   exchange->id = "req_" + options_.new_hex();
   exchange->headers = origin_headers(access(), exchange->request);
   exchange->headers.push_back(
-      {route.protocol == Route::Protocol::kAnthropic ? "request-id" : "x-request-id", exchange->id});
+      {route.protocol == Protocol::kAnthropic ? "request-id" : "x-request-id", exchange->id});
   exchange->headers.push_back({"Cache-Control", "no-store"});
   if (!route.needs_key) return route.answer(*this, *exchange, {});  // answered however much waits
   std::function<void()> job = [this, exchange] {
@@ -285,9 +287,7 @@ void Service::handle(http::Request request, http::Reply reply) {
     generate(exchange, body);
   };
   if (!jobs_.try_push(job)) {
-    exchange->send_error({.status = 429,
-                          .type = std::string(error_type_of(429)),
-                          .message = "too many requests wait to be read: try again soon"});
+    exchange->send_error(api_error(429, "too many requests wait to be read: try again soon"));
   }
 }
 
@@ -376,10 +376,8 @@ void Service::generate(const std::shared_ptr<Exchange>& exchange, const Json& bo
   Result<Call> call = exchange->route.parse(body, model_, identity);
   if (!call) return exchange->send_error(api_error_of(call.error()));
   if (router_.num_waiting() + call->requests.size() > options_.max_waiting_requests) {
-    return exchange->send_error({.status = 429,
-                                 .type = std::string(error_type_of(429)),
-                                 .message = "the queue is full: " + std::to_string(router_.num_waiting()) +
-                                            " requests wait; try again soon"});
+    return exchange->send_error(api_error(429, "the queue is full: " + std::to_string(router_.num_waiting()) +
+                                                   " requests wait; try again soon"));
   }
   const auto open = std::make_shared<OpenCall>(OpenCall{.exchange = exchange,
                                                         .answer = std::move(call->answer),
@@ -424,7 +422,7 @@ Json Service::model(std::string_view id) const {
           {"object", "model"},
           {"created", created},
           {"owned_by", "octavo"},
-          {"root", model_.description.model.path.empty() ? Json(id) : Json(model_.description.model.name)},
+          {"root", model_.description.model.name},
           {"parent", nullptr},
           {"max_model_len", model_.description.max_model_len},
           {"type", "model"},

@@ -3,6 +3,8 @@
 #include <charconv>
 #include <system_error>
 
+#include "engine/base/text.h"
+
 namespace octavo {
 namespace {
 
@@ -206,25 +208,6 @@ std::string_view without_blanks(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kJsonBlanks);
   if (begin == std::string_view::npos) return {};
   return text.substr(begin, text.find_last_not_of(kJsonBlanks) + 1 - begin);
-}
-
-void append_utf8(std::string& text, std::uint32_t code_point) {
-  const auto append = [&](std::uint32_t byte) {
-    text += static_cast<char>(static_cast<unsigned char>(byte));
-  };
-  if (code_point < 0x80) return append(code_point);
-  if (code_point < 0x800) {
-    append(0xc0u | (code_point >> 6u));
-  } else {
-    if (code_point < 0x10000) {
-      append(0xe0u | (code_point >> 12u));
-    } else {
-      append(0xf0u | (code_point >> 18u));
-      append(0x80u | ((code_point >> 12u) & 0x3fu));
-    }
-    append(0x80u | ((code_point >> 6u) & 0x3fu));
-  }
-  append(0x80u | (code_point & 0x3fu));
 }
 
 std::optional<std::size_t> BracketCounter::add(std::string_view text) {

@@ -39,8 +39,6 @@ std::string quoted_json(std::string_view text);
 
 std::string_view without_blanks(std::string_view text);  // at both ends
 
-void append_utf8(std::string& text, std::uint32_t code_point);
-
 // Where an object or a list that comes piece by piece may end: by its brackets outside of texts.
 class BracketCounter {
  public:

@@ -18,26 +18,26 @@ TokensGenerated marked_event(MarkedTokenizer& tokenizer, const std::vector<std::
   return event;
 }
 
-TEST(MarkedText, MarksStandWhereTheirTokensStood) {
+TEST(TextWithCallMarks, MarksStandWhereTheirTokensStood) {
   MarkedTokenizer tokenizer("", {"[TOOL_CALLS]", "[ARGS]", "</s>", "[INST]"});
-  MarkedText marked(ToolCallFormat::kMistral, &tokenizer);
+  TextWithCallMarks marked(ToolCallFormat::kMistral, &tokenizer);
   EXPECT_EQ(marked.add(marked_event(tokenizer, {"Yes", "."}, "Yes.")), "Yes.");
   EXPECT_EQ(marked.add(marked_event(tokenizer, {"[INST]", "[TOOL_CALLS]"}, "")), "[TOOL_CALLS]");
   EXPECT_EQ(marked.add(marked_event(tokenizer, {"f", "[ARGS]", "{", "}"}, "f{}")), "f[ARGS]{}");
   EXPECT_EQ(marked.add(marked_event(tokenizer, {"</s>"}, "")), "");
 }
 
-TEST(MarkedText, AMarkWaitsForTextThatIsHeldBack) {
+TEST(TextWithCallMarks, AMarkWaitsForTextThatIsHeldBack) {
   MarkedTokenizer tokenizer("", {"[TOOL_CALLS]"});
-  MarkedText marked(ToolCallFormat::kMistral, &tokenizer);
+  TextWithCallMarks marked(ToolCallFormat::kMistral, &tokenizer);
   EXPECT_EQ(marked.add(marked_event(tokenizer, {"ab"}, "a")), "a");  // b may begin a stop string
   EXPECT_EQ(marked.add(marked_event(tokenizer, {"[TOOL_CALLS]"}, "")), "");
   EXPECT_EQ(marked.add(marked_event(tokenizer, {"c"}, "bc")), "b[TOOL_CALLS]c");
 }
 
-TEST(MarkedText, WhatIsTextAlreadyIsNotDoubled) {
+TEST(TextWithCallMarks, WhatIsTextAlreadyIsNotDoubled) {
   MarkedTokenizer tokenizer("");
-  MarkedText marked(ToolCallFormat::kHermes, &tokenizer);
+  TextWithCallMarks marked(ToolCallFormat::kHermes, &tokenizer);
   EXPECT_EQ(marked.add(marked_event(tokenizer, {"<tool_call>", "{"}, "<tool_call>{")), "<tool_call>{");
 }
 

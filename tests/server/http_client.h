@@ -10,8 +10,10 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <thread>
 
 #include "app/files/file_descriptor.h"
 
@@ -19,6 +21,15 @@ namespace octavo::http {
 
 // Ends a test that has failed; nothing that goes well waits so long.
 inline constexpr std::chrono::seconds kFailedAfter{20};
+
+inline bool becomes_true(const std::function<bool()>& condition) {
+  const auto end = std::chrono::steady_clock::now() + kFailedAfter;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
 
 class HttpClient {
  public:

@@ -58,15 +58,6 @@ class Counter {
   int count_ = 0;
 };
 
-bool becomes_true(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + kFailedAfter;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(1ms);
-  }
-  return true;
-}
-
 std::string get(const std::string& path) { return "GET " + path + " HTTP/1.1\r\nHost: a\r\n\r\n"; }
 
 std::string post_of(const std::string& path, const std::string& body) {

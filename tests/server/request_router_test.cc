@@ -3,23 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <thread>
 #include <vector>
 
+#include "tests/server/http_client.h"
 #include "tests/server/scripted_engine.h"
 
 namespace octavo::app {
 namespace {
 
 using octavo::testing::ScriptedEngine;
-
-bool comes_true(const std::function<bool()>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition() && std::chrono::steady_clock::now() < end)
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  return condition();
-}
 
 std::vector<GenerationRequest> several(std::size_t count) { return std::vector<GenerationRequest>(count); }
 
@@ -57,7 +50,7 @@ TEST(RequestRouter, EachSinkGetsItsOwnEventsInOrder) {
   }
   for (std::thread& submitter : submitters) submitter.join();
   constexpr int kRequests = kSubmitters * kEach * kTogether;
-  EXPECT_TRUE(comes_true([&] { return num_ended == kRequests; })) << num_ended;
+  EXPECT_TRUE(http::becomes_true([&] { return num_ended == kRequests; })) << num_ended;
   EXPECT_EQ(num_seen, 4 * kRequests);
   EXPECT_EQ(router.num_open(), 0u);
   EXPECT_EQ(router.num_waiting(), 0u);
@@ -71,12 +64,12 @@ TEST(RequestRouter, CountsWhatWaitsUntilItHasBlocksOrEnds) {
       several(3), [](std::size_t, const EngineEvent&) {}, nothing);
   EXPECT_EQ(router.num_waiting(), 3u);
   engine.admit(ids[0]);
-  EXPECT_TRUE(comes_true([&] { return router.num_waiting() == 2; }));
+  EXPECT_TRUE(http::becomes_true([&] { return router.num_waiting() == 2; }));
   engine.fail(ids[1], ErrorCode::kTooLong, "too long");
-  EXPECT_TRUE(comes_true([&] { return router.num_waiting() == 1; }));
+  EXPECT_TRUE(http::becomes_true([&] { return router.num_waiting() == 1; }));
   EXPECT_EQ(router.num_open(), 2u);
   router.cancel_all();
-  EXPECT_TRUE(comes_true([&] { return router.num_open() == 0; }));
+  EXPECT_TRUE(http::becomes_true([&] { return router.num_open() == 0; }));
   EXPECT_EQ(router.num_waiting(), 0u);
 }
 

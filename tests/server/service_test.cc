@@ -84,12 +84,6 @@ class ServiceTest : public ::testing::Test {
       engine_.end(id);
     };
   }
-  static bool comes_true(const std::function<bool()>& condition) {
-    const auto end = std::chrono::steady_clock::now() + http::kFailedAfter;
-    while (!condition() && std::chrono::steady_clock::now() < end)
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    return condition();
-  }
 
   ScriptedEngine engine_;
   MovedClock clock_;
@@ -147,7 +141,8 @@ TEST_F(ServiceTest, WhatFailsLaterEndsTheStreamWithAnErrorAndTheOthersWithIt) {
   const std::string stream = client.read_until("0\r\n\r\n");
   EXPECT_EQ(status_of(stream), "200");
   EXPECT_NE(stream.find("it broke"), std::string::npos) << stream;
-  EXPECT_TRUE(comes_true([this] { return !engine_.cancelled().empty(); })) << "the first is of no use alone";
+  EXPECT_TRUE(http::becomes_true([this] { return !engine_.cancelled().empty(); }))
+      << "the first is of no use alone";
 }
 
 TEST_F(ServiceTest, WhoLeavesCancelsWhatRunsForThem) {
@@ -159,9 +154,9 @@ TEST_F(ServiceTest, WhoLeavesCancelsWhatRunsForThem) {
     ASSERT_TRUE(client.connect(server_->port()));
     client.send(
         request_text("POST", "/v1/completions", std::string(R"({"prompt": "a", "stream": )") + stream + "}"));
-    ASSERT_TRUE(comes_true([&] { return engine_.requests().size() > num_asked; }));
+    ASSERT_TRUE(http::becomes_true([&] { return engine_.requests().size() > num_asked; }));
     client.close();
-    EXPECT_TRUE(comes_true([&] { return engine_.cancelled().size() > num_before; })) << stream;
+    EXPECT_TRUE(http::becomes_true([&] { return engine_.cancelled().size() > num_before; })) << stream;
   }
 }
 
@@ -170,14 +165,14 @@ TEST_F(ServiceTest, AFullQueueAsksToComeAgain) {
   http::HttpClient first;
   ASSERT_TRUE(first.connect(server_->port()));
   first.send(request_text("POST", "/v1/completions", R"({"prompt": ["a", "b"]})"));
-  ASSERT_TRUE(comes_true([this] { return engine_.requests().size() == 2; }));
+  ASSERT_TRUE(http::becomes_true([this] { return engine_.requests().size() == 2; }));
   const std::string answer = ask("POST", "/v1/completions", R"({"prompt": "c"})");
   EXPECT_EQ(status_of(answer), "429");
   EXPECT_NE(answer.find("Retry-After: "), std::string::npos) << answer;
   engine_.admit(RequestId{1});
   engine_.admit(RequestId{2});
   answer_all("d");
-  EXPECT_TRUE(comes_true(
+  EXPECT_TRUE(http::becomes_true(
       [this] { return status_of(ask("POST", "/v1/completions", R"({"prompt": "c"})")) == "200"; }));
 }
 
@@ -273,7 +268,7 @@ TEST_F(ServiceTest, TheServersEndIsToldToWhoWaits) {
   http::HttpClient client;
   ASSERT_TRUE(client.connect(server_->port()));
   client.send(request_text("POST", "/v1/completions", R"({"prompt": "a"})"));
-  ASSERT_TRUE(comes_true([this] { return engine_.requests().size() == 1; }));
+  ASSERT_TRUE(http::becomes_true([this] { return engine_.requests().size() == 1; }));
   server_->stop_accepting();
   service_->cancel_all();
   const std::string answer = client.read_answer();
