@@ -5,6 +5,7 @@
 #include <imgui_te_context.h>
 #include <imgui_te_engine.h>
 
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -50,6 +51,7 @@ class WindowTest : public ::testing::Test {
   const ui::UiState& state() const { return application_->controller().state(); }
   const ui::ChatState& chat() const { return *ui::active_chat(state()); }
 
+  std::chrono::milliseconds between_frames_{5};
   SteadyClock steady_clock_;
   const Clock* clock_ = &steady_clock_;  // what the application and a scripted engine are given
   std::unique_ptr<app::Application> application_;
