@@ -1,5 +1,6 @@
 #include "tests/ui/drawn_text.h"
 
+#include <GLFW/glfw3.h>
 #include <imgui_impl_opengl3.h>
 #include <imgui_internal.h>
 
@@ -275,6 +276,7 @@ ImVec2 seen_centre(const Glyph& glyph) {
 }  // namespace
 
 app::Picture picture_of_frame(const app::Window& window) {
+  glfwSwapBuffers(glfwGetCurrentContext());  // then what is drawn to has the window's new size
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   return window.read_pixels();
 }
