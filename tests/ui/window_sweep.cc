@@ -4,10 +4,12 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <map>
 #include <optional>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "tests/support/sweep.h"
@@ -16,6 +18,9 @@
 
 namespace octavo::testing {
 namespace {
+
+// What other threads count for a screen comes in this time, before it is looked at.
+constexpr std::chrono::milliseconds kCounting{20};
 
 struct Look {
   int width = 0, height = 0;
@@ -110,6 +115,8 @@ void WindowSweep::sweep(const std::vector<Screen>& all) {
       is_shown_ = true;
       screen.show();
       draw_frames(4);
+      std::this_thread::sleep_for(kCounting);
+      draw_frames(2);
       times_shown[screen.name] += is_shown_ ? 1 : 0;
       for (const std::string& line : is_shown_ ? faults() : std::vector<std::string>()) {
         const std::size_t place = std::min(line.find(" ["), line.size());
