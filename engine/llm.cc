@@ -64,10 +64,21 @@ Result<std::vector<RequestOutput>> LLM::chat(std::vector<ChatMessage> messages,
   return generate(std::move(requests));
 }
 
+Result<std::vector<RequestOutput>> LLM::embed(std::span<const std::string> texts,
+                                              const EmbeddingParams& params) {
+  std::vector<GenerationRequest> requests;
+  for (const std::string& text : texts) {
+    requests.push_back(text_request(text, {}));
+    requests.back().embedding = params;
+  }
+  return generate(std::move(requests));
+}
+
 Result<std::vector<RequestOutput>> LLM::generate(std::vector<GenerationRequest> requests) {
   if (error_) return *error_;
   std::vector<std::int32_t> num_outputs;
-  for (const GenerationRequest& request : requests) num_outputs.push_back(request.sampling.num_outputs());
+  for (const GenerationRequest& request : requests)
+    num_outputs.push_back(request.embedding ? 0 : request.sampling.num_outputs());
   const std::vector<RequestId> request_ids = engine_->submit_all(std::move(requests));
   OutputCollector collector;
   for (std::size_t index = 0; index < request_ids.size(); ++index) {

@@ -3,6 +3,7 @@
 //   octavo::LLM llm({.model = "model.gguf", .max_model_len = 752});
 //   auto outputs = llm.generate({"Hello, my name is", "The capital of France is"}, {.temperature = 0});
 //   if (!outputs) ...outputs.error().message...
+//   auto rows = llm.embed(texts, {.pooling = octavo::Pooling::kMean});
 //
 // Thread: one caller at a time. An LLM that could not be built keeps the reason: every call returns it.
 #pragma once
@@ -50,6 +51,10 @@ class LLM {
   // One prompt is a list of one.
   Result<std::vector<RequestOutput>> generate(std::string_view prompt, const SamplingParams& params = {});
   Result<std::vector<RequestOutput>> generate(std::vector<GenerationRequest> requests);
+  // A row of numbers for each text (RequestOutput::embedding), in their order. A text that fails carries its
+  // own error.
+  Result<std::vector<RequestOutput>> embed(std::span<const std::string> texts,
+                                           const EmbeddingParams& params = {});
   Result<std::vector<RequestOutput>> chat(std::vector<ChatMessage> messages,
                                           const SamplingParams& params = {});
 

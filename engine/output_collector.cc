@@ -68,6 +68,10 @@ void OutputCollector::apply(RequestOutput& answer, const BeamsAdvanced& event) {
 
 void OutputCollector::apply(RequestOutput&, const RequestPreempted&) {}  // counted in the metrics at the end
 
+void OutputCollector::apply(RequestOutput& answer, const EmbeddingComputed& event) {
+  answer.embedding = event.values;
+}
+
 void OutputCollector::apply(RequestOutput& answer, const OutputFinished& event) {
   if (answer.outputs.empty()) open_outputs(answer);  // cancelled before it was accepted
   CompletionOutput* const output = find_output(answer, event.output_index);

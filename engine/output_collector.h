@@ -33,6 +33,8 @@ class OutputCollector {
   void apply(RequestOutput& answer, const TokensGenerated& event);
   void apply(RequestOutput& answer, const BeamsAdvanced& event);
   void apply(RequestOutput& answer, const RequestPreempted& event);
+  void apply(RequestOutput&, const PromptProgress&) {}  // the whole answer comes behind it
+  void apply(RequestOutput& answer, const EmbeddingComputed& event);
   void apply(RequestOutput& answer, const OutputFinished& event);
   void apply(RequestOutput& answer, const RequestFinished& event);
   void apply(RequestOutput& answer, const RequestFailed& event);

@@ -699,6 +699,11 @@ class Backend {
   virtual void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
                       MatrixView out, LogitsSummary summary) = 0;
 
+  // out[i, :] = norm(x[rows[i], :]), in host memory; no weight: the rows as they are.
+  //   out  [rows.size(), columns of x]
+  virtual void hidden_states(const NormWeights& norm, ConstMatrixView x, std::span<const std::int32_t> rows,
+                             MatrixView out) = 0;
+
   // Whether it draws tokens from rows of logits itself, so that these need not come to the host.
   virtual bool draws_tokens() const { return false; }
   // How many tokens' logits one call of draw_tokens() can adjust first, all its rows together: as

@@ -480,8 +480,10 @@ Result<Call> parse_chat_completion(const Json& body, const ServedModel& model, c
   call.answer = std::make_unique<ChatCompletionAnswer>(
       std::move(form), *model.tokenizer, num_top, sampling.prompt_logprobs,
       prompt.continue_answer ? &prompt.messages.back().content : nullptr, std::move(tools.calls), identity);
-  call.requests.push_back(
-      {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});
+  call.requests.push_back({.prompt = std::move(prompt),
+                           .sampling = std::move(sampling),
+                           .cache_salt = std::move(cache_salt),
+                           .reports_prompt_progress = stream.return_progress});
   return call;
 }
 

@@ -267,41 +267,6 @@ std::optional<Prompt> prompt_of_ids(const Json& list, std::int32_t vocabulary_si
   return TokenPrompt{*std::move(ids)};
 }
 
-// A text, texts, ids, or lists of ids.
-std::vector<Prompt> read_completion_prompts(FieldReader& fields, std::int32_t vocabulary_size) {
-  const bool parse_special = fields.flag("parse_special").value_or(true);
-  const Json* const given = fields.find("prompt");
-  std::vector<Prompt> prompts;
-  const auto add = [&](std::optional<Prompt> prompt) {
-    if (prompt) prompts.push_back(*std::move(prompt));
-    return prompt.has_value();
-  };
-  const auto read_one = [&](const Json& one) -> std::optional<Prompt> {
-    if (one.is_string()) return TextPrompt{one.get<std::string>(), parse_special};
-    return prompt_of_ids(one, vocabulary_size);
-  };
-  bool good = false;
-  if (given == nullptr) {
-    fields.refuse("prompt", "a text, a list of texts, or token ids");
-    return prompts;
-  }
-  const bool holds_ids = given->is_array() && !given->empty() && given->front().is_number();
-  if (given->is_string() || holds_ids) {
-    good = add(read_one(*given));
-  } else if (given->is_array() && given->size() > kMaxCompletionPrompts) {
-    fields.list("prompt", 1, kMaxCompletionPrompts);
-    return prompts;
-  } else if (given->is_array() && !given->empty()) {
-    good = std::ranges::all_of(*given, [&](const Json& one) { return add(read_one(one)); });
-  }
-  if (!good) {
-    fields.refuse("prompt", "a text, a list of texts, a list of token ids below " +
-                                std::to_string(vocabulary_size) +
-                                " or a list of such lists, none of them empty");
-  }
-  return prompts;
-}
-
 std::string echoed_text(const Prompt& prompt, const tokenizer::Tokenizer& tokenizer) {
   if (const auto* const text = std::get_if<TextPrompt>(&prompt)) return text->text;
   const auto* const ids = std::get_if<TokenPrompt>(&prompt);
@@ -331,12 +296,47 @@ Result<void> check_echo_size(std::span<const std::string> prompt_texts, std::int
 
 }  // namespace
 
+std::vector<Prompt> read_prompts(FieldReader& fields, std::string_view name, std::int32_t vocabulary_size,
+                                 std::size_t most) {
+  const bool parse_special = fields.flag("parse_special").value_or(true);
+  const Json* const given = fields.find(name);
+  std::vector<Prompt> prompts;
+  const auto add = [&](std::optional<Prompt> prompt) {
+    if (prompt) prompts.push_back(*std::move(prompt));
+    return prompt.has_value();
+  };
+  const auto read_one = [&](const Json& one) -> std::optional<Prompt> {
+    if (one.is_string()) return TextPrompt{one.get<std::string>(), parse_special};
+    return prompt_of_ids(one, vocabulary_size);
+  };
+  bool good = false;
+  if (given == nullptr) {
+    fields.refuse(name, "a text, a list of texts, or token ids");
+    return prompts;
+  }
+  const bool holds_ids = given->is_array() && !given->empty() && given->front().is_number();
+  if (given->is_string() || holds_ids) {
+    good = add(read_one(*given));
+  } else if (given->is_array() && given->size() > most) {
+    fields.list(name, 1, most);
+    return prompts;
+  } else if (given->is_array() && !given->empty()) {
+    good = std::ranges::all_of(*given, [&](const Json& one) { return add(read_one(one)); });
+  }
+  if (!good) {
+    fields.refuse(name, "a text, a list of texts, a list of token ids below " +
+                            std::to_string(vocabulary_size) + " or a list of such lists, none of them empty");
+  }
+  return prompts;
+}
+
 Result<Call> parse_completion(const Json& body, const ServedModel& model, const CallIdentity& identity) {
   FieldReader fields(body);
   read_model(fields, model);
   refuse_unsupported(fields, commonly_unsupported());
   refuse_unsupported(fields, kUnsupportedInCompletions);
-  std::vector<Prompt> prompts = read_completion_prompts(fields, model.description.model.vocabulary_size);
+  std::vector<Prompt> prompts =
+      read_prompts(fields, "prompt", model.description.model.vocabulary_size, kMaxCompletionPrompts);
   SamplingFields read = read_sampling(fields, model);
   SamplingParams& sampling = read.sampling;
   const std::int32_t max_tokens = fields.small_integer("max_tokens", 0).value_or(kUsualCompletionTokens);
@@ -372,7 +372,10 @@ Result<Call> parse_completion(const Json& body, const ServedModel& model, const 
   Call call;
   call.stream = stream.stream;
   for (Prompt& prompt : prompts)
-    call.requests.push_back({.prompt = std::move(prompt), .sampling = sampling, .cache_salt = cache_salt});
+    call.requests.push_back({.prompt = std::move(prompt),
+                             .sampling = sampling,
+                             .cache_salt = cache_salt,
+                             .reports_prompt_progress = stream.return_progress});
   OpenAiForm form{.id = "cmpl-" + identity.hex,
                   .object = "text_completion",
                   .chunk_object = "text_completion",

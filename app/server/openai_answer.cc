@@ -58,6 +58,17 @@ std::string OpenAiAnswer::apply(std::size_t request, const TokensGenerated& even
 std::string OpenAiAnswer::apply(std::size_t, const BeamsAdvanced&) { return {}; }
 std::string OpenAiAnswer::apply(std::size_t, const RequestPreempted&) { return {}; }
 
+// With llama-server's names. Of several prompts each has a chunk of its own.
+std::string OpenAiAnswer::apply(std::size_t, const PromptProgress& event) {
+  if (!streams()) return {};
+  Json told = head(form_.chunk_object, Json::array());
+  told["prompt_progress"] = {{"total", event.num_prompt_tokens},
+                             {"cache", event.num_cached_tokens},
+                             {"processed", event.num_computed_tokens},
+                             {"time_ms", event.elapsed_us / 1000}};
+  return data_frame(told);
+}
+
 std::string OpenAiAnswer::apply(std::size_t request, const OutputFinished& event) {
   const auto choice = choice_of(request, event.output_index);
   if (!choice) return {};

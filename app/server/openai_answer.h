@@ -78,6 +78,8 @@ class OpenAiAnswer : public Answer {
   std::string apply(std::size_t request, const TokensGenerated& event);
   std::string apply(std::size_t request, const BeamsAdvanced& event);
   std::string apply(std::size_t request, const RequestPreempted& event);
+  std::string apply(std::size_t request, const PromptProgress& event);
+  std::string apply(std::size_t, const EmbeddingComputed&) { return {}; }  // no answer asks for one
   std::string apply(std::size_t request, const OutputFinished& event);
   std::string apply(std::size_t request, const RequestFinished& event);
   std::string apply(std::size_t request, const RequestFailed& event);

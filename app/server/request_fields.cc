@@ -428,6 +428,7 @@ std::int32_t tokens_to_context_end(const ServedModel& model) {
 StreamFields read_stream(FieldReader& fields) {
   StreamFields read;
   assign_read(fields.flag("stream"), read.stream);
+  read.return_progress = read.stream && fields.flag("return_progress").value_or(false);
   const Json* const options = fields.object("stream_options");
   if (options == nullptr) return read;
   FieldReader inner(*options, fields.path_of("stream_options"));
@@ -476,6 +477,10 @@ void choose_thinking(bool thinks, const ServedModel& model, TemplateValues& valu
   if (thinking == nullptr) return;
   if (std::ranges::find(thinking->choices, TemplateValue(thinks)) == thinking->choices.end()) return;
   values.try_emplace(thinking->name, thinks);
+}
+
+RequestPriority read_priority(FieldReader& fields, RequestPriority usual) {
+  return fields.integer("priority", 0).value_or(0) > 0 ? RequestPriority::kBackground : usual;
 }
 
 std::string read_cache_salt(FieldReader& fields) {

@@ -16,6 +16,7 @@
 
 #include "app/json/json_text.h"
 #include "app/server/call.h"
+#include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
 #include "engine/api/template_values.h"
 #include "engine/base/ids.h"
@@ -151,6 +152,7 @@ struct StreamFields {
   bool stream = false;
   bool include_usage = false;           // one chunk more, with the usage
   bool continuous_usage_stats = false;  // the usage in every chunk
+  bool return_progress = false;         // llama-server's: how far the prompt is, in chunks of their own
 };
 StreamFields read_stream(FieldReader& fields);
 
@@ -164,6 +166,10 @@ TemplateValues read_template_values(FieldReader& fields, const ServedModel& mode
 void choose_effort(FieldReader& fields, std::string_view name, const std::string& effort,
                    const ServedModel& model, TemplateValues& values);
 void choose_thinking(bool thinks, const ServedModel& model, TemplateValues& values);
+
+// vLLM's `priority`, of which less comes earlier: above 0, what is asked for waits for everything else. No
+// client may come before the others: below 0 is refused.
+RequestPriority read_priority(FieldReader& fields, RequestPriority usual);
 
 // `cache_salt`; empty when there is none.
 std::string read_cache_salt(FieldReader& fields);

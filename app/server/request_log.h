@@ -96,6 +96,8 @@ class RequestLog {
   void note(Record& record, const TokensGenerated& event);
   void note(Record& record, const BeamsAdvanced& event);
   void note(Record& record, const RequestPreempted& event);
+  void note(Record&, const PromptProgress&) {}
+  void note(Record&, const EmbeddingComputed&) {}
   void note(Record& record, const OutputFinished& event);
   void note(Record& record, const RequestFinished& event);
   void note(Record& record, const RequestFailed& event);

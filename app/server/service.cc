@@ -9,6 +9,7 @@
 
 #include "app/server/chat_completions.h"
 #include "app/server/completions.h"
+#include "app/server/embeddings.h"
 #include "app/server/messages.h"
 #include "app/server/request_fields.h"
 #include "app/server/responses.h"
@@ -122,13 +123,7 @@ const std::vector<Service::Route>& Service::routes() {
        .protocol = Protocol::kAnthropic,
        .answer = [](Service& service, const Exchange& exchange,
                     const Json& body) { send_result(exchange, service.count_tokens(body)); }},
-      {.path = "/v1/embeddings",
-       .method = "POST",
-       .answer =
-           [](Service&, const Exchange& exchange, const Json&) {
-             exchange.send_error({.message = "this model generates text and has no embeddings: use a model "
-                                             "for embeddings in a program that serves them"});
-           }},
+      {.path = "/v1/embeddings", .method = "POST", .parse = parse_embedding, .id_prefix = "embd-"},
       {.path = "/tokenize",
        .method = "POST",
        .answer = [](Service& service, const Exchange& exchange,
@@ -375,7 +370,13 @@ void Service::generate(const std::shared_ptr<Exchange>& exchange, const Json& bo
   const CallIdentity identity{.hex = options_.new_hex(), .created = options_.unix_time_ms() / 1000};
   Result<Call> call = exchange->route.parse(body, model_, identity);
   if (!call) return exchange->send_error(api_error_of(call.error()));
-  if (router_.num_waiting() + call->requests.size() > options_.max_waiting_requests) {
+  FieldReader fields(body);
+  const RequestPriority priority = read_priority(fields, options_.priority);
+  if (const auto read = fields.check(); !read) return exchange->send_error(api_error_of(read.error()));
+  for (GenerationRequest& request : call->requests) request.priority = priority;
+  // The inputs of one call for embeddings are many and short: together they count as one.
+  const std::size_t num_requests = call->requests.front().embedding ? 1 : call->requests.size();
+  if (router_.num_waiting() + num_requests > options_.max_waiting_requests) {
     return exchange->send_error(api_error(429, "the queue is full: " + std::to_string(router_.num_waiting()) +
                                                    " requests wait; try again soon"));
   }
@@ -425,6 +426,7 @@ Json Service::model(std::string_view id) const {
           {"root", model_.description.model.name},
           {"parent", nullptr},
           {"max_model_len", model_.description.max_model_len},
+          {"embeddings", embedding_description(model_)},
           {"type", "model"},
           {"display_name", model_.description.model.name},
           {"created_at", rfc3339(created)},

@@ -34,6 +34,8 @@ struct ServiceOptions {
   std::vector<std::string> model_names;  // that clients may say; at least one, the first is told
   AccessRules access = {};
   std::size_t max_waiting_requests = 256;  // beyond, calls are refused: 429
+  // Of requests that do not say less: kBackground where people use the same engine.
+  RequestPriority priority = RequestPriority::kInteractive;
   std::string version = {};
   std::function<std::string()> new_hex = {};        // 32 digits of base 16, another each time
   std::function<std::int64_t()> unix_time_ms = {};  // the date

@@ -1,7 +1,8 @@
 // What the engine tells about a request, in order. For each request: at most one Accepted, then any number of
-// Admitted / TokensGenerated / BeamsAdvanced / Preempted / OutputFinished, then exactly one RequestFinished
-// or RequestFailed, and nothing after it. Without Accepted: a request that is refused, or cancelled while its
-// prompt is still text (then its outputs finish with kAbort).
+// Admitted / PromptProgress / TokensGenerated / BeamsAdvanced / Preempted / OutputFinished /
+// EmbeddingComputed, then exactly one RequestFinished or RequestFailed, and nothing after it. Without
+// Accepted: a request that is refused, or cancelled while its prompt is still text (then its outputs finish
+// with kAbort).
 #pragma once
 
 #include <cstdint>
@@ -28,6 +29,22 @@ struct RequestAdmitted {
   std::int32_t num_cached_tokens = 0;
   std::int64_t queue_us = 0;
   SequenceId sequence_id = {};  // of its first output; the others are forked from it
+};
+
+// So much of the prompt is computed. For who asks: after each step that computed some of it, until its end; a
+// prompt that is computed again after a preemption tells nothing twice.
+struct PromptProgress {
+  RequestId request_id;
+  std::int32_t num_prompt_tokens = 0;
+  std::int32_t num_cached_tokens = 0;    // found at the first admission: they are among the computed ones
+  std::int32_t num_computed_tokens = 0;  // ascending
+  std::int64_t elapsed_us = 0;           // since it was admitted
+};
+
+// What was asked for by EmbeddingParams; RequestFinished follows.
+struct EmbeddingComputed {
+  RequestId request_id;
+  std::vector<float> values;
 };
 
 // `text` holds whole characters only and never a part of what may become a stop string; it may be empty while
@@ -76,8 +93,9 @@ struct RequestFailed {
   RequestMetrics metrics;
 };
 
-using EngineEvent = std::variant<RequestAccepted, RequestAdmitted, TokensGenerated, BeamsAdvanced,
-                                 RequestPreempted, OutputFinished, RequestFinished, RequestFailed>;
+using EngineEvent =
+    std::variant<RequestAccepted, RequestAdmitted, PromptProgress, TokensGenerated, BeamsAdvanced,
+                 RequestPreempted, OutputFinished, EmbeddingComputed, RequestFinished, RequestFailed>;
 
 RequestId request_id_of(const EngineEvent& event);
 

@@ -7,6 +7,7 @@ namespace octavo {
 namespace {
 
 constexpr std::array<std::string_view, 4> kRoleNames = {"system", "user", "assistant", "tool"};
+constexpr std::array<std::string_view, 2> kPoolingNames = {"last", "mean"};
 constexpr std::array<std::string_view, 4> kFinishReasonNames = {"stop", "length", "abort", "error"};
 
 }  // namespace
@@ -19,6 +20,8 @@ std::optional<Role> parse_role(std::string_view name) {
   }
   return std::nullopt;
 }
+
+std::string_view pooling_name(Pooling pooling) { return kPoolingNames[static_cast<std::size_t>(pooling)]; }
 
 std::string_view finish_reason_name(FinishReason reason) {
   return kFinishReasonNames[static_cast<std::size_t>(reason)];

@@ -58,6 +58,27 @@ struct TokenPrompt {
 };
 using Prompt = std::variant<TextPrompt, ChatPrompt, TokenPrompt>;
 
+// Who waits for the answer. While there is anything interactive, background requests take turns of the steps,
+// and give up their blocks for it (engine/scheduler/README.md); among their like all are first come, first
+// served. Nothing of this changes a token.
+enum class RequestPriority : std::uint8_t {
+  kInteractive,  // a person, at the screen
+  kBackground,   // a program
+};
+
+// What a row of numbers for a whole prompt is made of: the model's last hidden states, after its output norm.
+enum class Pooling : std::uint8_t {
+  kLast,  // that of the last token
+  kMean,  // the mean of all
+};
+std::string_view pooling_name(Pooling pooling);
+
+// Asks for such a row instead of an answer: nothing is generated, and `sampling` counts for nothing.
+struct EmbeddingParams {
+  Pooling pooling = Pooling::kLast;
+  bool normalise = true;  // to the length 1
+};
+
 struct GenerationRequest {
   Prompt prompt;
   SamplingParams sampling = {};
@@ -65,6 +86,9 @@ struct GenerationRequest {
   // How long what it leaves in the prefix cache is worth keeping. None: kChat for a ChatPrompt, else
   // kScratch. The system message of a ChatPrompt is kept as kSystemPrompt at least.
   std::optional<RetentionClass> retention = {};
+  RequestPriority priority = RequestPriority::kInteractive;
+  bool reports_prompt_progress = false;           // by PromptProgress events
+  std::optional<EmbeddingParams> embedding = {};  // then there are no outputs, and EmbeddingComputed tells
 };
 
 enum class FinishReason { kStop, kLength, kAbort, kError };
@@ -130,6 +154,7 @@ struct RequestOutput {
   std::uint64_t seed = 0;
   std::vector<CompletionOutput> outputs;
   std::vector<BeamStep> beam_steps = {};  // the whole tree of a beam search
+  std::vector<float> embedding = {};      // as long as the model is wide; empty when not asked
   std::optional<Error> error = {};
   RequestMetrics metrics = {};
 };

@@ -10,6 +10,7 @@
 #include "engine/api/request.h"
 #include "engine/base/ids.h"
 #include "engine/core/beam_search.h"
+#include "engine/core/embedding_pool.h"
 #include "engine/core/output_processor.h"
 
 namespace octavo {
@@ -18,7 +19,9 @@ struct ActiveRequest {
   RequestId request_id;
   SamplingParams sampling;               // outputs point into it: an ActiveRequest stays where it was made
   std::vector<OutputProcessor> outputs;  // of samples; empty for a beam search
-  std::int32_t num_open_outputs = 0;     // of samples: whose end was not told yet
+  // Of samples: whose end was not told yet; 1 while an embedding was not.
+  std::int32_t num_open_outputs = 0;
+  std::optional<EmbeddingPool> embedding = {};
   std::optional<BeamSearch> beams = {};
   std::vector<std::optional<float>> prompt_logprobs;  // as long as the prompt; empty when not asked
   std::vector<std::vector<TokenLogprob>>
@@ -30,6 +33,10 @@ struct ActiveRequest {
     OutputFinished end;
   };
   std::vector<Untold> untold;
+
+  // Of the prompt's progress, where somebody asks for it.
+  bool reports_progress = false;
+  std::int32_t num_prompt_tokens = 0, num_cached_tokens = 0, num_computed_told = 0;
 
   std::int64_t submitted_us = 0;
   std::optional<std::int64_t> admitted_us = {};

@@ -23,6 +23,7 @@ struct PreparedRequest {
   RequestId request_id;
   Result<scheduler::NewRequest> request;
   std::int64_t submitted_us = 0;
+  bool reports_progress = false;  // of its prompt
 };
 
 // A request that was cancelled before it was prepared. Its outputs finish with kAbort, without a token.
@@ -37,13 +38,20 @@ struct CancelRequest {
   RequestId request_id;
 };
 
+// Ends one output of several, with kAbort. No effect on one that has ended, and where outputs are chosen
+// among each other: of beams and of best_of.
+struct CancelOutput {
+  RequestId request_id;
+  std::int32_t output_index = 0;
+};
+
 // Drops every cached block that nobody uses.
 struct ResetPrefixCache {};
 
 // What was pinned in the prefix cache is kept like a system prompt from now on.
 struct ReleasePins {};
 
-using EngineCommand =
-    std::variant<PreparedRequest, AbandonedRequest, CancelRequest, ResetPrefixCache, ReleasePins>;
+using EngineCommand = std::variant<PreparedRequest, AbandonedRequest, CancelRequest, CancelOutput,
+                                   ResetPrefixCache, ReleasePins>;
 
 }  // namespace octavo

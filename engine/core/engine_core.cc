@@ -24,6 +24,7 @@ ActiveRequest& make_active(ActiveRequests& requests, const scheduler::NewRequest
   active.sampling = request.sampling;
   active.submitted_us = submitted_us;
   const std::size_t num_prompt_tokens = request.prompt_token_ids.size();
+  active.num_prompt_tokens = static_cast<std::int32_t>(num_prompt_tokens);
   if (request.sampling.prompt_logprobs) active.prompt_logprobs.resize(num_prompt_tokens);
   if (request.sampling.prompt_logprobs.value_or(0) > 0) active.prompt_top_logprobs.resize(num_prompt_tokens);
   if (request.sampling.best_of) active.untold.resize(static_cast<std::size_t>(*request.sampling.best_of));
@@ -104,7 +105,7 @@ void EngineCore::handle(PreparedRequest& prepared) {
   };
   if (!prepared.request) return refuse(std::move(prepared.request).error());
   if (auto added = scheduler_.add(*prepared.request); !added) return refuse(std::move(added).error());
-  accept(*std::move(prepared.request), prepared.submitted_us);
+  accept(*std::move(prepared.request), prepared.submitted_us, prepared.reports_progress);
 }
 
 void EngineCore::handle(const AbandonedRequest& abandoned) {
@@ -119,11 +120,15 @@ RequestMetrics EngineCore::metrics_unscheduled(std::int64_t submitted_us) const 
   return {.queue_us = waited_us, .e2e_us = waited_us};
 }
 
-void EngineCore::accept(scheduler::NewRequest request, std::int64_t submitted_us) {
+void EngineCore::accept(scheduler::NewRequest request, std::int64_t submitted_us, bool reports_progress) {
   ActiveRequest& active = make_active(requests_, request, submitted_us);
+  active.reports_progress = reports_progress;
   const OutputProcessor output(*dependencies_.tokenizer, active.sampling,
                                token_limit(request, options_.max_model_len));
-  if (active.sampling.beam_width) {
+  if (request.embedding) {
+    active.embedding.emplace(*request.embedding, active.num_prompt_tokens);
+    active.num_open_outputs = 1;
+  } else if (active.sampling.beam_width) {
     const SequenceId first_seat = scheduler_.sequences_of(request.request_id).front().sequence_id;
     active.beams.emplace(active.sampling, output, first_seat);
   } else {
@@ -142,7 +147,23 @@ void EngineCore::handle(const CancelRequest& cancel) {
   for (std::size_t index = 0; index < request.outputs.size(); ++index) {
     if (!request.outputs[index].ended()) end_output(request, index, {FinishReason::kAbort, {}});
   }
+  if (request.embedding) request.num_open_outputs = 0;
   finish_if_ended(cancel.request_id);
+}
+
+void EngineCore::handle(const CancelOutput& cancel) {
+  const auto found = requests_.find(cancel.request_id);
+  if (found == requests_.end()) return;
+  ActiveRequest& request = found->second;
+  const auto index = static_cast<std::size_t>(cancel.output_index);
+  const bool can_end_alone =
+      cancel.output_index >= 0 && index < request.outputs.size() && request.untold.empty();
+  if (!can_end_alone || request.outputs[index].ended()) return;
+  if (request.num_open_outputs == 1) return handle(CancelRequest{cancel.request_id});
+  end_output(request, index, {FinishReason::kAbort, {}});
+  const auto sequences = scheduler_.sequences_of(cancel.request_id);
+  scheduler_.finish(
+      std::ranges::find(sequences, index, &scheduler::Scheduler::SequenceView::output_index)->sequence_id);
 }
 
 void EngineCore::handle(const ResetPrefixCache&) { scheduler_.reset_prefix_cache(); }
@@ -173,6 +194,7 @@ void EngineCore::announce(const Step& step) {
   for (const scheduler::Admission& admission : step.plan.admissions) {
     ActiveRequest& request = requests_.at(admission.request_id);
     request.admitted_us = now_us;
+    request.num_cached_tokens = admission.num_cached_tokens;
     request.prefix_miss = scheduler_.prefix_miss(admission.request_id);
     events_.push_back(RequestAdmitted{admission.request_id, admission.num_cached_tokens,
                                       now_us - request.submitted_us,
@@ -202,7 +224,9 @@ void EngineCore::commit(Step& step) {
     step.record->num_decode_tokens = step.plan.num_decode_tokens;
     step.record->num_draft_tokens = step.plan.num_draft_tokens;
     keep_prompt_logprobs(step);
+    tell_progress(step);
     deliver_tokens(step);
+    tell_embeddings(step);
   }
   end_out_of_memory(step);
   step.record->commit_us = dependencies_.clock->now_us() - begin_us;
@@ -261,6 +285,7 @@ void EngineCore::learn_costs(const Step& step) {
     uncosted_ = {};
   }
   scheduler_.set_costs(costs_);
+  scheduler_.note_step_time(step.record->execute_us - swap_us, step.drawn.has_ended);
 }
 
 // A preempted prompt is computed again, to the same bits: the first value of each position stays.
@@ -274,6 +299,44 @@ void EngineCore::keep_prompt_logprobs(const Step& step) {
     if (position >= request.prompt_logprobs.size() || request.prompt_logprobs[position]) continue;
     request.prompt_logprobs[position] = value.logprob;
     if (!request.prompt_top_logprobs.empty()) request.prompt_top_logprobs[position] = value.top_logprobs;
+  }
+}
+
+void EngineCore::tell_progress(const Step& step) {
+  for (const scheduler::ScheduledSequence& sequence : step.plan.sequences) {
+    ActiveRequest& request = requests_.at(sequence.request_id);
+    if (!request.reports_progress) continue;
+    const auto num_rows = static_cast<std::int32_t>(sequence.token_ids.size());
+    const std::int32_t num_computed = std::min(sequence.start_position + num_rows, request.num_prompt_tokens);
+    if (num_computed <= request.num_computed_told) continue;
+    request.num_computed_told = num_computed;
+    events_.push_back(PromptProgress{sequence.request_id, request.num_prompt_tokens,
+                                     request.num_cached_tokens, num_computed,
+                                     dependencies_.clock->now_us() - *request.admitted_us});
+  }
+}
+
+// After the commit: then nothing of the step is under way.
+void EngineCore::tell_embeddings(const Step& step) {
+  for (const runner::HiddenStates& hidden : step.drawn.hidden_states) {
+    const auto found = requests_.find(hidden.request_id);
+    if (found == requests_.end()) continue;
+    ActiveRequest& request = found->second;
+    request.embedding->add(hidden.first_position, hidden.width, hidden.values);
+    if (!request.embedding->is_complete()) continue;
+    std::optional<std::vector<float>> values = request.embedding->take();
+    if (!values) {
+      fail(hidden.request_id,
+           Error{ErrorCode::kInvalidLogits,
+                 "the model computed no finite hidden state; the model file may be damaged, "
+                 "or try --activation-dtype f32"});
+      continue;
+    }
+    request.prompt = scheduler_.prompt_account(hidden.request_id);
+    request.num_open_outputs = 0;
+    events_.push_back(EmbeddingComputed{hidden.request_id, *std::move(values)});
+    scheduler_.abort(hidden.request_id);
+    finish(request);
   }
 }
 

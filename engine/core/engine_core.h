@@ -99,6 +99,7 @@ class EngineCore {
   void handle(PreparedRequest& prepared);
   void handle(const AbandonedRequest& abandoned);
   void handle(const CancelRequest& cancel);
+  void handle(const CancelOutput& cancel);
   void handle(const ResetPrefixCache& reset);
   void handle(const ReleasePins& release);
 
@@ -108,12 +109,14 @@ class EngineCore {
   void commit(Step& step);
   void publish(Step& step);
 
-  void accept(scheduler::NewRequest request, std::int64_t submitted_us);
+  void accept(scheduler::NewRequest request, std::int64_t submitted_us, bool reports_progress);
   // Of a request that ends before it is the scheduler's.
   RequestMetrics metrics_unscheduled(std::int64_t submitted_us) const;
   void learn_costs(const Step& step);
   void discard(const Step& step);
   void keep_prompt_logprobs(const Step& step);
+  void tell_progress(const Step& step);
+  void tell_embeddings(const Step& step);
   void deliver_tokens(Step& step);
   std::vector<Delivery> read_tokens(const Step& step);
   void read_output(OutputProcessor& output, Delivery& delivery) const;

@@ -111,6 +111,10 @@ std::vector<RequestId> EngineThread::submit_all(std::vector<GenerationRequest> r
 
 void EngineThread::cancel(RequestId request_id) { preparer_->cancel(request_id); }
 
+void EngineThread::cancel_output(RequestId request_id, std::int32_t output_index) {
+  preparer_->cancel_output(request_id, output_index);
+}
+
 void EngineThread::reset_prefix_cache() { commands_.push({ResetPrefixCache{}}); }
 
 std::vector<EngineEvent> EngineThread::poll(std::chrono::microseconds timeout) {

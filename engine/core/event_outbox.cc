@@ -19,6 +19,8 @@ void join(TokensGenerated& earlier, TokensGenerated& later) {
   earlier.text += later.text;
 }
 
+void join(PromptProgress& earlier, const PromptProgress& later) { earlier = later; }
+
 void join(BeamsAdvanced& earlier, BeamsAdvanced& later) { move_to_end(earlier.steps, later.steps); }
 
 void join(RequestPreempted& earlier, const RequestPreempted& later) {
@@ -51,6 +53,7 @@ std::vector<EngineEvent> EventOutbox::take(std::chrono::microseconds timeout) {
   tokens_at_.clear();
   beams_at_.clear();
   preempted_at_.clear();
+  progress_at_.clear();
   return std::exchange(waiting_, {});
 }
 
@@ -59,6 +62,9 @@ void EventOutbox::add_locked(EngineEvent event) {
     const auto [place, is_first] =
         tokens_at_.try_emplace({tokens->request_id, tokens->output_index}, waiting_.size());
     if (!is_first) return join(std::get<TokensGenerated>(waiting_[place->second]), *tokens);
+  } else if (const auto* progress = std::get_if<PromptProgress>(&event)) {
+    const auto [place, is_first] = progress_at_.try_emplace(progress->request_id, waiting_.size());
+    if (!is_first) return join(std::get<PromptProgress>(waiting_[place->second]), *progress);
   } else if (auto* beams = std::get_if<BeamsAdvanced>(&event)) {
     const auto [place, is_first] = beams_at_.try_emplace(beams->request_id, waiting_.size());
     if (!is_first) return join(std::get<BeamsAdvanced>(waiting_[place->second]), *beams);

@@ -43,8 +43,8 @@ class EventOutbox {
   std::vector<EngineEvent> waiting_;  // guarded by mutex_
   bool closed_ = false;               // guarded by mutex_
   // Where in waiting_ the joinable event stands: TokensGenerated of an output, the others of a request.
-  std::map<std::pair<RequestId, std::int32_t>, std::size_t> tokens_at_;  // guarded by mutex_
-  std::map<RequestId, std::size_t> beams_at_, preempted_at_;             // guarded by mutex_
+  std::map<std::pair<RequestId, std::int32_t>, std::size_t> tokens_at_;     // guarded by mutex_
+  std::map<RequestId, std::size_t> beams_at_, preempted_at_, progress_at_;  // guarded by mutex_
 };
 
 }  // namespace octavo

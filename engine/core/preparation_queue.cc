@@ -21,6 +21,7 @@ std::optional<PreparationQueue::Job> PreparationQueue::take() {
   Entry& entry = next->second;
   last_taken_ = next->first;
   GenerationRequest without_prompt{.prompt = {}, .sampling = entry.submit.request.sampling};
+  without_prompt.embedding = entry.submit.request.embedding;
   return Job{.submit = {last_taken_, std::exchange(entry.submit.request, std::move(without_prompt)),
                         entry.submit.submitted_us},
              .stop = entry.stop.get_token()};
@@ -45,6 +46,13 @@ bool PreparationQueue::cancel(RequestId request_id) {
   return true;
 }
 
+bool PreparationQueue::cancel_output(RequestId request_id, std::int32_t output_index) {
+  const auto entry = entries_.find(request_id);
+  if (entry == entries_.end()) return false;
+  entry->second.cancelled_outputs.push_back(output_index);
+  return true;
+}
+
 void PreparationQueue::cancel_all() {
   for (auto& [request_id, entry] : entries_) abandon(entry);
   entries_.clear();
@@ -60,6 +68,8 @@ void PreparationQueue::settle(RequestId request_id) {
     const auto end = entries_.upper_bound(batches_.front().last);
     for (auto entry = entries_.begin(); entry != end; entry = entries_.erase(entry)) {
       ready_.push_back(*std::move(entry->second.prepared));
+      for (const std::int32_t output_index : entry->second.cancelled_outputs)
+        ready_.push_back(CancelOutput{entry->first, output_index});
     }
   }
 }

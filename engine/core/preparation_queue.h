@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
@@ -37,6 +38,8 @@ class PreparationQueue {
   // False: the request has entered the engine, or never was here.
   bool cancel(RequestId request_id);
   void cancel_all();
+  // One output: the wish enters the engine with the request, right behind it. False: as cancel().
+  bool cancel_output(RequestId request_id, std::int32_t output_index);
 
   // What may enter the engine now, in order.
   std::vector<EngineCommand> take_ready();
@@ -48,6 +51,7 @@ class PreparationQueue {
     SubmitRequest submit;  // its prompt is gone once it was taken
     std::optional<PreparedRequest> prepared = {};
     std::stop_source stop = {};
+    std::vector<std::int32_t> cancelled_outputs = {};
   };
   struct Batch {
     RequestId last;

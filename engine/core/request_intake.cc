@@ -130,12 +130,14 @@ std::int32_t num_alike_at_start(std::span<const TokenId> a, std::span<const Toke
 
 PreparedRequest RequestIntake::prepare(SubmitRequest submit, std::stop_token stop) {
   const EncodeLimits limits{.max_tokens = sources_.max_prompt_tokens, .stop = std::move(stop)};
+  const bool reports_progress = submit.request.reports_prompt_progress;
   return {submit.request_id, prepare_request(submit.request_id, std::move(submit.request), limits),
-          submit.submitted_us};
+          submit.submitted_us, reports_progress};
 }
 
 Result<scheduler::NewRequest> RequestIntake::prepare_request(RequestId request_id, GenerationRequest request,
                                                              const EncodeLimits& limits) {
+  if (request.embedding) request.sampling = {.max_tokens = 1};
   OCTAVO_TRY_VOID(validate(request.sampling, sources_.tokenizer->vocabulary_size()));
   OCTAVO_TRY_VOID(check_utf8("stop", request.sampling.stop));
   OCTAVO_TRY_VOID(check_utf8("bad_words", request.sampling.bad_words));
@@ -158,7 +160,9 @@ Result<scheduler::NewRequest> RequestIntake::prepare_request(RequestId request_i
                                .retention = retention_of(request),
                                .num_system_tokens = num_system_tokens,
                                .num_beam_candidates = num_candidates,
-                               .num_next_turn_tokens = num_next_turn_tokens};
+                               .num_next_turn_tokens = num_next_turn_tokens,
+                               .priority = request.priority,
+                               .embedding = request.embedding};
 }
 
 // As vLLM does: a word as it begins a text, and after a space where that is another first token and not one
@@ -234,6 +238,7 @@ const std::vector<TokenId>* RequestIntake::encode_system(const ChatPrompt& promp
 }
 
 Result<std::int32_t> count_outputs(const GenerationRequest& request, const tokenizer::Tokenizer& tokenizer) {
+  if (request.embedding) return 0;
   OCTAVO_TRY_VOID(validate(request.sampling, tokenizer.vocabulary_size()));
   return request.sampling.num_outputs();
 }

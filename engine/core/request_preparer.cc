@@ -38,6 +38,11 @@ void RequestPreparer::cancel(RequestId request_id) {
   deliver_({CancelRequest{request_id}});
 }
 
+void RequestPreparer::cancel_output(RequestId request_id, std::int32_t output_index) {
+  std::lock_guard lock(mutex_);
+  if (!queue_.cancel_output(request_id, output_index)) deliver_({CancelOutput{request_id, output_index}});
+}
+
 // A text is freed unlocked: it may be large.
 void RequestPreparer::run() {
   std::unique_lock lock(mutex_);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -34,6 +35,8 @@ class RequestPreparer {
   // A request that is still here is abandoned at once; for any other a CancelRequest is delivered, behind the
   // request itself.
   void cancel(RequestId request_id);
+  // Delivers a CancelOutput, behind the request itself.
+  void cancel_output(RequestId request_id, std::int32_t output_index);
 
  private:
   void run();

@@ -460,6 +460,10 @@ void Transformer::logits(std::span<const std::int32_t> rows, MatrixView out, ker
   backend_->logits(output_head(), residual_rows(), rows, out, summary);
 }
 
+void Transformer::hidden_states(std::span<const std::int32_t> rows, MatrixView out) {
+  backend_->hidden_states(norm_of(weights_.output_norm), residual_rows(), rows, out);
+}
+
 void Transformer::draw_tokens(std::span<const std::int32_t> rows, std::span<const kernels::TokenDraw> draws,
                               std::span<kernels::DrawnToken> out,
                               const kernels::LogitAdjustments& adjustments) {

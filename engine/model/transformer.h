@@ -62,6 +62,8 @@ class Transformer {
   // Of rows of the last forward().
   //   rows  indices below its num_tokens   out  [rows.size(), vocabulary_size]
   void logits(std::span<const std::int32_t> rows, kernels::MatrixView out, kernels::LogitsSummary summary);
+  // What the head reads of them: after the output norm.   out  [rows.size(), embedding_length]
+  void hidden_states(std::span<const std::int32_t> rows, kernels::MatrixView out);
   // As Backend::draw_tokens, of rows of the last forward().
   void draw_tokens(std::span<const std::int32_t> rows, std::span<const kernels::TokenDraw> draws,
                    std::span<kernels::DrawnToken> out, const kernels::LogitAdjustments& adjustments);

@@ -138,6 +138,7 @@ ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer, Pool
 Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) {
   output.tokens.clear();
   output.prompt_logprobs.clear();
+  output.hidden_states.clear();
   input_.assemble(step, plan_.kv_layout.block_size);
   move_blocks(output);
   move_states_and_windows(output);
@@ -152,6 +153,7 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
     choose_logits_rows(step);
     OCTAVO_TRY_VOID(draw_on_backend());
     OCTAVO_TRY_VOID(deliver(step, output));
+    read_hidden_states(step, output);
   }
   note_times(output);
   return backend_->status();
@@ -224,7 +226,7 @@ Result<std::span<const float>> ModelRunner::compute_logits(const scheduler::Sche
 
 // Last, so that the host waits for moves of a device only when it has started all that there is to do.
 void ModelRunner::note_times(RunnerOutput& output) {
-  output.has_ended = !is_waited_for_ || !logits_rows_.empty();
+  output.has_ended = !is_waited_for_ || !logits_rows_.empty() || !output.hidden_states.empty();
   if (input_.swap_outs().empty() && input_.swap_ins().empty()) return;
   const std::optional<kernels::SwapTimes> times = backend_->take_swap_times();
   if (!times) return;
@@ -440,6 +442,30 @@ Result<void> ModelRunner::deliver(const scheduler::SchedulerOutput& step, Runner
     if (!was_guessed) mistaken_ = row.sequence_index;
   }
   return {};
+}
+
+void ModelRunner::read_hidden_states(const scheduler::SchedulerOutput& step, RunnerOutput& output) {
+  for (std::size_t index = 0; index < step.sequences.size(); ++index) {
+    const scheduler::ScheduledSequence& sequence = step.sequences[index];
+    if (!sequence.pooling) continue;
+    const auto num_rows = static_cast<std::int32_t>(sequence.token_ids.size());
+    const auto num_prompt_tokens = static_cast<std::int32_t>(sequence.prompt_token_ids.size());
+    const bool is_whole = sequence.start_position + num_rows == num_prompt_tokens;
+    if (sequence.pooling == Pooling::kLast && !is_whole) continue;
+    const std::int32_t first = sequence.pooling == Pooling::kLast ? num_rows - 1 : 0;
+    hidden_rows_.resize(static_cast<std::size_t>(num_rows - first));
+    std::iota(hidden_rows_.begin(), hidden_rows_.end(), input_.first_row(index) + first);
+    HiddenStates& hidden = output.hidden_states.emplace_back();
+    hidden.sequence_id = sequence.sequence_id;
+    hidden.request_id = sequence.request_id;
+    hidden.first_position = sequence.start_position + first;
+    hidden.width = config_.embedding_length;
+    hidden.values.resize(hidden_rows_.size() * static_cast<std::size_t>(hidden.width));
+    transformer_.hidden_states(hidden_rows_, {.data = hidden.values.data(),
+                                              .rows = static_cast<std::int64_t>(hidden_rows_.size()),
+                                              .columns = hidden.width,
+                                              .stride = hidden.width});
+  }
 }
 
 std::int64_t ModelRunner::working_bytes() const {

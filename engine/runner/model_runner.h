@@ -115,6 +115,7 @@ class ModelRunner final : public Runner {
   void use_logits(const scheduler::ScheduledSequence& sequence, const LogitsRow& row, std::size_t index,
                   RunnerOutput& output);
   Result<void> deliver(const scheduler::SchedulerOutput& step, RunnerOutput& output);
+  void read_hidden_states(const scheduler::SchedulerOutput& step, RunnerOutput& output);
 
   // Set once. The backend outlives what was made from it.
   model::ModelConfig config_;
@@ -139,6 +140,7 @@ class ModelRunner final : public Runner {
   std::vector<std::int32_t> num_accepted_;  // of each draft
   std::optional<std::size_t> mistaken_;  // the newest of step.sequences whose draft was not drawn as guessed
   std::vector<float> logits_;            // [kLogitsRows, vocabulary_size]
+  std::vector<std::int32_t> hidden_rows_;
   std::vector<float> log_sums_, piece_maxima_;  // of each row of logits: kernels::LogitsSummary
 };
 

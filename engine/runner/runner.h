@@ -44,12 +44,23 @@ struct PromptLogprob {
   std::vector<TokenLogprob> top_logprobs = {};  // best first; as many as were asked for
 };
 
+// The model's last hidden states, after its output norm, of neighbouring rows: of a sequence whose plan names
+// a pooling all rows of the step, or that of the prompt's last token.
+struct HiddenStates {
+  SequenceId sequence_id;
+  RequestId request_id;
+  std::int32_t first_position = 0;
+  std::int32_t width = 0;
+  std::vector<float> values;  // [rows, width]
+};
+
 struct RunnerOutput {
   // One for each SampleTarget, in the same order. Of a draft's targets there are none after the first whose
   // token is not the guess that follows it.
   std::vector<SampledToken> tokens;
   std::vector<PromptLogprob> prompt_logprobs;
-  std::int64_t swap_out_us = 0;  // what the step's swaps took; 0 without any
+  std::vector<HiddenStates> hidden_states;  // in the plan's order
+  std::int64_t swap_out_us = 0;             // what the step's swaps took; 0 without any
   std::int64_t swap_in_us = 0;
   std::optional<ExpertChoices> experts = {};  // all but the step; where report_experts() asks for them
   // False: a device still computes what nobody has asked for yet, and the time that it takes shows in a later

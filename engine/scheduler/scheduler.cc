@@ -72,9 +72,10 @@ Result<void> Scheduler::State::check_fits(const NewRequest& request) const {
   if (num_prompt >= static_cast<std::size_t>(options.max_model_len)) {
     return Error{ErrorCode::kTooLong,
                  "the prompt has " + with_thousands(static_cast<std::int64_t>(num_prompt)) +
-                     " tokens; the limit is " + with_thousands(options.max_model_len) +
-                     " including at least one generated token: shorten the prompt or raise "
-                     "--max-model-len"};
+                     " tokens; the limit is " +
+                     with_thousands(request.embedding ? options.max_model_len - 1 : options.max_model_len) +
+                     (request.embedding ? "" : " including at least one generated token") +
+                     ": shorten the prompt or raise --max-model-len"};
   }
   return {};
 }
@@ -100,7 +101,7 @@ Result<void> Scheduler::State::check_fits_pool(const SequenceGroup& group) const
 
 bool Scheduler::abort(RequestId request_id) {
   OCTAVO_CHECK(!state_->step_in_flight, "step %lld is not committed", static_cast<long long>(state_->step));
-  const GroupQueue::Groups groups = state_->queue.groups_of(request_id);
+  const std::vector<SequenceGroup*> groups = state_->queue.groups_of(request_id);
   if (groups.empty()) return false;
   for (std::size_t i = groups.size(); i-- > 0;) state_->release_findable(*groups[i]);
   state_->queue.remove(request_id);
@@ -113,16 +114,23 @@ void Scheduler::finish(SequenceId sequence_id) {
   OCTAVO_CHECK(found && found->sequence.is_live(), "sequence %llu has ended",
                static_cast<unsigned long long>(sequence_id.value));
   SequenceGroup& group = found->group;
-  Sequence& sequence = found->sequence;
-  OCTAVO_CHECK(!group.awaits_fork(), "sequence %llu ends before the prompt is computed",
-               static_cast<unsigned long long>(sequence_id.value));
-  state_->blocks.release_findable(sequence.table, group.content(sequence));
+  if (!group.awaits_fork()) return state_->end(group, found->sequence);
+  found->sequence.ends_at_fork = true;
+  const auto goes_on = [](const Sequence& one) { return one.is_live() && !one.ends_at_fork; };
+  OCTAVO_CHECK(std::ranges::any_of(group.sequences, goes_on), "request %llu computes a prompt for nobody",
+               static_cast<unsigned long long>(group.request_id.value));
+}
+
+void Scheduler::State::end(SequenceGroup& group, Sequence& sequence) {
+  const bool holds_nothing_yet = sequence.status == SequenceStatus::kWaiting;  // nor does its group
+  blocks.release_findable(sequence.table, group.content(sequence));
   sequence.status = SequenceStatus::kFinished;
+  if (group.num_live() == 0) return queue.remove(group);
+  if (holds_nothing_yet) return group.plan_sharing(options.block_size);
   for (Sequence& sibling : group.live()) {  // who waited for its blocks goes on alone
     const bool waits = !sibling.is_attached && &group.sequences[sibling.share_source] == &sequence;
     if (waits) sibling.num_shared_blocks = 0;
   }
-  if (group.num_live() == 0) state_->queue.remove(group);
 }
 
 // The lead last, here and below: what all share is used latest, so it is evicted latest.
@@ -155,6 +163,10 @@ void Scheduler::commit(const SchedulerOutput& step, std::span<const CommittedTok
   state.end_step();
   state.guessable.assign(guessable.begin(), guessable.end());
   state.trim_drafts(step);
+  for (const SequenceId sequence_id : std::exchange(state.ended_at_fork, {})) {
+    const auto [group, sequence] = *state.queue.find(sequence_id);
+    state.end(group, sequence);
+  }
 }
 
 void Scheduler::State::commit_rows(const SchedulerOutput& step) {
@@ -223,8 +235,9 @@ void Scheduler::State::trim_drafts(const SchedulerOutput& step) {
 void Scheduler::State::fork_from_lead(SequenceGroup& group) {
   const Sequence& lead = group.lead();
   for (Sequence& sequence : group.live()) {
-    if (&sequence != &lead) blocks.fork(lead.table, sequence.table);
+    if (&sequence != &lead && !sequence.ends_at_fork) blocks.fork(lead.table, sequence.table);
     sequence.is_attached = true;
+    if (sequence.ends_at_fork) ended_at_fork.push_back(sequence.sequence_id);
   }
 }
 
@@ -245,7 +258,7 @@ std::vector<RequestId> Scheduler::discard(const SchedulerOutput& step) {
   ended.assign(state.touched.begin(), std::unique(state.touched.begin(), state.touched.end()));
   state.end_step();
   for (const RequestId request_id : ended) {
-    const GroupQueue::Groups groups = state.queue.groups_of(request_id);
+    const std::vector<SequenceGroup*> groups = state.queue.groups_of(request_id);
     for (std::size_t i = groups.size(); i-- > 0;) state.release(*groups[i]);
     state.queue.remove(request_id);
   }
@@ -309,7 +322,7 @@ std::vector<SequenceId> Scheduler::advance_beams(RequestId request_id,
 // ---- what is known of a request
 
 SequenceGroup& Scheduler::State::first_group_of(RequestId request_id) const {
-  const GroupQueue::Groups groups = queue.groups_of(request_id);
+  const std::vector<SequenceGroup*> groups = queue.groups_of(request_id);
   OCTAVO_CHECK(!groups.empty(), "request %llu is not known",
                static_cast<unsigned long long>(request_id.value));
   return *groups.front();
@@ -335,6 +348,14 @@ PrefixMiss Scheduler::prefix_miss(RequestId request_id) const {
 }
 
 void Scheduler::set_costs(const MeasuredCosts& costs) { state_->costs = costs; }
+void Scheduler::note_step_time(std::int64_t us, bool has_ended) {
+  State& state = *state_;
+  state.untimed += std::exchange(state.parts, {});
+  state.untimed_us += us;
+  if (!has_ended) return;
+  state.turns.learn(std::exchange(state.untimed, {}), static_cast<double>(std::exchange(state.untimed_us, 0)),
+                    state.costs.steps);
+}
 void Scheduler::note_swap_times(std::int64_t out_us, std::int64_t in_us) {
   state_->blocks.totals().swap_out_us += out_us;
   state_->blocks.totals().swap_in_us += in_us;

@@ -8,7 +8,11 @@
 //   ended
 //
 // The rules, after Kwon et al. 2023 (arXiv:2309.06180) sections 4.3 to 4.5:
-//   first come, first served   groups start in order of arrival; the running group that arrived last is
+//   two lines                  an interactive group comes before background ones, which take turns of its
+//   steps
+//                              (background_turns.h), and give up seats and blocks for it
+//   first come, first served   within a line groups start in order of arrival; the running group that arrived
+//   last is
 //                              preempted first; a preempted group resumes before a newer one starts
 //   all or nothing             the sequences of a group are preempted, swapped and resumed together
 //   nobody ends early          a group of samples that outgrows the pool alone pauses its last one, which is
@@ -43,6 +47,7 @@
 #include "engine/api/engine_options.h"
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
+#include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
@@ -101,6 +106,8 @@ struct NewRequest {
   // At the prompt's start: what the next turn's prompt will begin with too. Recurrent layers keep a
   // checkpoint there, and layers with a window the tokens before it.
   std::int32_t num_next_turn_tokens = 0;
+  RequestPriority priority = RequestPriority::kInteractive;
+  std::optional<EmbeddingParams> embedding = {};  // then nothing is drawn: who reads hidden states ends it
 };
 
 // One beam after a step: `token_id` after what `parent` carries.
@@ -151,10 +158,11 @@ class Scheduler {
   std::vector<SequenceId> advance_beams(RequestId request_id,
                                         std::span<const BeamContinuation> continuations);
 
-  // A sequence has ended (by whatever the caller found); its blocks go back, findable by content, its partly
-  // filled last one too. When it was the last of its request, the request is forgotten. REQUIRES: its group
-  // is not computing one prompt for several outputs: they end by what they generate, and a group that starts
-  // has the blocks of its whole prompt.
+  // A sequence has ended (by whatever the caller found, in whatever state it is); its blocks go back,
+  // findable by content, its partly filled last one too. When it was the last of its request, the request is
+  // forgotten. While its group computes one prompt for several outputs, it has nothing of its own: it gets no
+  // token any more, and ends with the prompt. REQUIRES: no beam; while its group does so, another one goes
+  // on.
   void finish(SequenceId sequence_id);
 
   // What became of the prompt's tokens, and why the cache did not have more of them. REQUIRES: it is known.
@@ -162,6 +170,9 @@ class Scheduler {
   PrefixMiss prefix_miss(RequestId request_id) const;
 
   void set_costs(const MeasuredCosts& costs);
+  // What the step that was committed last took, without its swaps. `has_ended`: false where a device still
+  // computes what will show in a later step's time.
+  void note_step_time(std::int64_t us, bool has_ended);
   void note_swap_times(std::int64_t out_us, std::int64_t in_us);  // of a step: added to totals()
 
   // The outputs of a request in order, while it is known: to name its sequences. (Of a request that has

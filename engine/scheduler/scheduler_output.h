@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -49,6 +50,8 @@ struct ScheduledSequence {
   // Of recurrent layers: the state of the tokens before start_position, which becomes that of the last row;
   // of a draft, that of the last row that counts (Runner::settle). kNoBlock: the model has none.
   BlockId state = block::kNoBlock;
+  // Nothing is drawn: of these rows the hidden states are wanted, of kLast that of the prompt's last token.
+  std::optional<Pooling> pooling = {};
   std::vector<SampleTarget> samples;  // empty while the chunk does not reach the end of the known tokens
   // So many rows at the end are a draft: guesses of what the rows before them will draw. Then there is one
   // row before them, and samples[i] belongs to row i. It counts only if the draws before it were guessed
@@ -108,7 +111,7 @@ struct SchedulerOutput {
   std::vector<BlockCopyOp> block_copies;
   std::vector<block::PoolMove> state_moves;   // made in this order; apart from the blocks'
   std::vector<block::PoolMove> window_moves;  // the same for window parts
-  std::vector<ScheduledSequence> sequences;   // ascending by arrival, then output index
+  std::vector<ScheduledSequence> sequences;   // by line, then ascending by arrival, then output index
   std::int32_t num_prefill_tokens = 0;        // rows of chunks that compute known tokens
   std::int32_t num_decode_tokens = 0;         // rows that extend an output by one
   std::int32_t num_draft_tokens = 0;          // rows of drafts

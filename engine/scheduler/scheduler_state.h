@@ -11,6 +11,7 @@
 
 #include "engine/block/block_manager.h"
 #include "engine/scheduler/allocation_strategy.h"
+#include "engine/scheduler/background_turns.h"
 #include "engine/scheduler/group_queue.h"
 #include "engine/scheduler/policy.h"
 #include "engine/scheduler/scheduler.h"
@@ -32,14 +33,21 @@ struct Scheduler::State {
   const std::unique_ptr<AllocationStrategy> allocation;
   GroupQueue queue;
   MeasuredCosts costs;
+  BackgroundTurns turns;
   std::uint64_t next_sequence_id = 1;
   // Of the step that is being made or executed.
   std::int64_t step = 0;
   bool step_in_flight = false;
+  bool is_mixed = false;            // both lines have somebody, and the one comes before the other
+  bool background_has_turn = true;  // so background groups have a part in it
+  StepParts parts;
+  StepParts untimed;  // of steps before it, whose time is not all told: untimed_us of it is
+  std::int64_t untimed_us = 0;
   std::vector<RequestId> touched;       // its failure would leave their memory unknown; ascending, may repeat
   std::vector<SequenceId> swapped_out;  // groups, by their first sequence, in this step
   std::vector<SequenceId> restored;     // swapped in, in this step
   std::vector<SequenceId> guessable;    // of the step before: see commit()
+  std::vector<SequenceId> ended_at_fork;
   // Scratch, kept between steps for their memory.
   std::vector<Sequence*> decoding;
   std::vector<DraftingSequence> drafting;
@@ -51,6 +59,7 @@ struct Scheduler::State {
   void release_findable(SequenceGroup& group);
   void release(SequenceGroup& group);
   void fork_from_lead(SequenceGroup& group);
+  void end(SequenceGroup& group, Sequence& sequence);
   void commit_rows(const SchedulerOutput& step);
   void keep_checkpoint(const SequenceGroup& group, Sequence& sequence);
   void drop_drafts(const SchedulerOutput& step, std::span<const CommittedToken> tokens);
@@ -61,6 +70,8 @@ struct Scheduler::State {
   Sequence& sequence_of(SequenceId sequence_id) const;
 
   // ---- scheduler_step.cc: the passes of schedule(), in this order
+  bool lines_count() const;
+  void make_way(SchedulerOutput& output);
   void grow_running(SchedulerOutput& output);
   void give_rows_to_decodes(StepBudget& budget);
   void give_rows_to_chunks(StepBudget& budget);
@@ -75,6 +86,8 @@ struct Scheduler::State {
   void take_blocks_from(SequenceGroup& group, SchedulerOutput& output);
   bool may_swap(SequenceGroup& group, std::int32_t num_tokens);
   std::int32_t num_blocks_as_large_as_states(std::int32_t num_states) const;
+  bool has_part(const SequenceGroup& group) const;
+  void give_rows_to_chunks_of(RequestPriority line, StepBudget& budget);
   void give_rows_to_group(SequenceGroup& group, StepBudget& budget);
   bool rules_allow(const SequenceGroup& group, bool nothing_ran) const;
   AllocStatus may_start(SequenceGroup& group);

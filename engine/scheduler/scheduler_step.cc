@@ -29,7 +29,11 @@ SchedulerOutput Scheduler::schedule() {
   output.step = ++state.step;
   state.blocks.begin_step(state.step);
 
+  state.is_mixed = state.lines_count() && state.queue.is_mixed();
+  state.background_has_turn = state.turns.begin_step(state.is_mixed);
+  state.parts = {};
   StepBudget budget(state.options.max_num_batched_tokens, state.options.target_step_us, state.costs.steps);
+  state.make_way(output);
   state.grow_running(output);
   if (output.out_of_memory.empty()) {
     const bool decodes_wait = state.options.prefill_first;
@@ -47,12 +51,39 @@ SchedulerOutput Scheduler::schedule() {
   return output;
 }
 
+// ---- the interactive line before the background one
+
+// The baselines neither preempt nor let anybody join a batch: there the lines are an order only.
+bool Scheduler::State::lines_count() const {
+  return allocation->shares_blocks() && options.batching_policy == BatchingPolicy::kIteration;
+}
+
+// An interactive group that waits for blocks or a seat while background groups run: the latest of these give
+// way, before they take anything in this step, and it starts in the next one.
+void Scheduler::State::make_way(SchedulerOutput& output) {
+  if (!is_mixed || queue.waiting().empty()) return;
+  SequenceGroup& group = *queue.waiting().front();
+  if (group.priority != RequestPriority::kInteractive || !rules_allow(group, /*nothing_ran=*/false) ||
+      waits_for_same_prefix(group))
+    return;
+  while (!queue.running().empty() && queue.running().back()->priority == RequestPriority::kBackground &&
+         may_start(group) == AllocStatus::kLater) {
+    take_blocks_from(queue.preempt_last(), output);
+  }
+}
+
+// In the step that is being made.
+bool Scheduler::State::has_part(const SequenceGroup& group) const {
+  return background_has_turn || group.priority == RequestPriority::kInteractive;
+}
+
 // ---- slots for what runs
 
 // Older groups come first, so that the blocks of younger ones are still there to be taken.
 void Scheduler::State::grow_running(SchedulerOutput& output) {
   for (std::size_t i = 0; i < queue.running().size(); ++i) {
     SequenceGroup& group = *queue.running()[i];
+    if (!has_part(group)) return;  // nor have those behind it
     attach_ready(group, output);
     if (!make_room(group, output)) return;
     grow_group(group, output);
@@ -175,7 +206,7 @@ std::int32_t Scheduler::State::num_blocks_as_large_as_states(std::int32_t num_st
 void Scheduler::State::give_rows_to_decodes(StepBudget& budget) {
   decoding.clear();
   for (const auto& group : queue.running()) {
-    if (!group->is_decoding()) continue;
+    if (!group->is_decoding() || !has_part(*group)) continue;
     for (Sequence& sequence : group->live()) {
       if (sequence.is_computing()) decoding.push_back(&sequence);
     }
@@ -191,9 +222,15 @@ void Scheduler::State::give_rows_to_decodes(StepBudget& budget) {
   }
 }
 
+// In its turn the background line comes before interactive prompts, or a stream of these could starve it.
 void Scheduler::State::give_rows_to_chunks(StepBudget& budget) {
+  if (background_has_turn) give_rows_to_chunks_of(RequestPriority::kBackground, budget);
+  give_rows_to_chunks_of(RequestPriority::kInteractive, budget);
+}
+
+void Scheduler::State::give_rows_to_chunks_of(RequestPriority line, StepBudget& budget) {
   for (const auto& group : queue.running()) {
-    if (!group->is_decoding()) give_rows_to_group(*group, budget);
+    if (group->priority == line && !group->is_decoding()) give_rows_to_group(*group, budget);
   }
 }
 
@@ -206,6 +243,7 @@ void Scheduler::State::give_rows_to_group(SequenceGroup& group, StepBudget& budg
   const bool is_beside_others = budget.num_taken() > 0;
   if (is_decoding && is_beside_others && num_computing > budget.num_left()) return;
   const bool waits_for_siblings = group.num_live() > 1 && !is_decoding;
+  if (group.priority == RequestPriority::kBackground) budget.keep_to_target();
   for (Sequence& sequence : group.live()) {
     if (!sequence.is_computing() || budget.num_left() == 0) continue;
     const std::int32_t num_held_back = waits_for_siblings && sequence.has_output() ? 1 : 0;
@@ -227,7 +265,7 @@ void Scheduler::State::admit_waiting(StepBudget& budget, SchedulerOutput& output
   const bool nothing_ran = queue.running().empty();
   while (budget.has_rows_for_prompts() && !queue.waiting().empty()) {
     SequenceGroup& group = *queue.waiting().front();
-    if (!rules_allow(group, nothing_ran)) return;
+    if (!has_part(group) || !rules_allow(group, nothing_ran)) return;
     const AllocStatus status = may_start(group);
     if (status != AllocStatus::kOk && queue.running().empty()) {
       if (release_pins_for_progress()) continue;
@@ -247,7 +285,9 @@ void Scheduler::State::admit_waiting(StepBudget& budget, SchedulerOutput& output
 bool Scheduler::State::rules_allow(const SequenceGroup& group, bool nothing_ran) const {
   if (group.was_admitted) return true;
   if (options.admit_after_preemption == AdmissionAfterPreemption::kCompleted) {
-    const auto was_preempted = [](const auto& other) { return other->was_preempted; };
+    const auto was_preempted = [&](const auto& other) {
+      return other->was_preempted && other->priority <= group.priority;
+    };
     if (std::ranges::any_of(queue.all(), was_preempted)) return false;
   }
   switch (options.batching_policy) {
@@ -268,6 +308,7 @@ AllocStatus Scheduler::State::may_start(SequenceGroup& group) {
 }
 
 // Somebody who runs is about to compute blocks with which this one starts too, and which nobody can find yet.
+// (Nobody interactive waits for a background group, which has rows in its turns only.)
 bool Scheduler::State::waits_for_same_prefix(SequenceGroup& group) const {
   if (!options.enable_prefix_caching || !group.reads_prefix_cache() || group.is_swapped_out()) return false;
   Sequence& lead = group.lead();
@@ -276,7 +317,8 @@ bool Scheduler::State::waits_for_same_prefix(SequenceGroup& group) const {
       blocks.match(lead.table, group.content(lead), most * options.block_size).num_blocks;
   return std::ranges::any_of(queue.running(), [&](const auto& other) {
     const Sequence& peer = other->lead();
-    if (peer.is_caught_up() || other->cache_salt != group.cache_salt) return false;
+    if (peer.is_caught_up() || other->cache_salt != group.cache_salt || other->priority > group.priority)
+      return false;
     if (group.memory.has_states) return is_about_to_keep(*other, peer, lead.token_ids(), num_found);
     // The first block that it would have to share: the first that nobody can find, and that the peer has yet
     // to finish.
@@ -457,9 +499,17 @@ void Scheduler::State::list_row(SequenceGroup& group, Sequence& sequence, Schedu
   row.block_table = sequence.table.blocks();
   row.window_places = sequence.table.window_places();
   row.state = sequence.table.state();
-  if (start + sequence.num_scheduled_tokens == sequence.num_tokens()) list_samples(group, sequence, row);
+  if (group.embedding) {
+    row.pooling = group.embedding->pooling;
+  } else if (start + sequence.num_scheduled_tokens == sequence.num_tokens()) {
+    list_samples(group, sequence, row);
+  }
   (sequence.is_caught_up() ? output.num_decode_tokens : output.num_prefill_tokens) +=
       sequence.num_scheduled_tokens;
+  const bool is_interactive = group.priority == RequestPriority::kInteractive;
+  (is_interactive ? parts.interactive : parts.background) +=
+      StepWork::of_rows(start, static_cast<std::int32_t>(row.token_ids.size()));
+  parts.has_interactive_prompt |= is_interactive && !sequence.is_caught_up();
   output.num_draft_tokens += row.num_draft_tokens;
 }
 
@@ -475,7 +525,9 @@ void Scheduler::State::list_samples(SequenceGroup& group, Sequence& sequence, Sc
     for (std::int32_t i = 0; i <= row.num_draft_tokens; ++i) add(sequence, i);
     return;
   }
-  for (const Sequence& target : group.live()) add(target, 0);
+  for (const Sequence& target : group.live()) {
+    if (!target.ends_at_fork) add(target, 0);
+  }
 }
 
 }  // namespace octavo::scheduler

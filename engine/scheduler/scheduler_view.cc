@@ -78,7 +78,7 @@ KvFigures Scheduler::figures() const { return state_->blocks.figures(); }
 
 std::vector<block::OwnedTable> Scheduler::State::owned_tables() const {
   std::vector<block::OwnedTable> tables;
-  for (const auto& group : queue.all()) {
+  for (const SequenceGroup* const group : queue.by_arrival()) {
     for (const Sequence& sequence : group->live()) {
       tables.push_back({&sequence.table, group->content(sequence)});
     }
@@ -94,7 +94,7 @@ KvSnapshot Scheduler::snapshot(SnapshotScope scope) const {
   if (scope == SnapshotScope::kPool) snapshot.blocks = state_->blocks.snapshot(state_->owned_tables());
   if (state_->blocks.states().is_used())
     snapshot.states = state_->blocks.state_snapshot(state_->owned_tables());
-  for (const auto& group : state_->queue.all()) {
+  for (const SequenceGroup* const group : state_->queue.by_arrival()) {
     for (const Sequence& sequence : group->live()) {
       snapshot.sequences.push_back(snapshot_of(*group, sequence));
     }

@@ -29,6 +29,7 @@ class Sequence {
   block::BlockTable table;
   std::int32_t num_scheduled_tokens = 0;  // rows of known tokens in the step that is being made
   DraftGate draft_gate;
+  bool ends_at_fork = false;  // an output that nobody wants any more, of a prompt that is not computed yet
 
   // How it gets its first blocks when its group starts. Until it is attached it has none and gets no rows: it
   // waits for a sibling of the group to compute what both start with.

@@ -38,6 +38,8 @@ SequenceGroup::SequenceGroup(NewRequest request, SequenceId first_sequence_id, b
       num_system_tokens(request.num_system_tokens),
       num_beam_candidates(request.num_beam_candidates),
       num_next_turn_tokens(request.num_next_turn_tokens),
+      priority(request.priority),
+      embedding(request.embedding),
       shares_blocks(shares),
       memory(layer_memory) {
   const auto num_sequences = static_cast<std::uint32_t>(sampling.num_sequences());
@@ -58,6 +60,8 @@ SequenceGroup::SequenceGroup(const SequenceGroup& whole, std::vector<Sequence> p
       num_system_tokens(whole.num_system_tokens),
       num_beam_candidates(whole.num_beam_candidates),
       num_next_turn_tokens(whole.num_next_turn_tokens),
+      priority(whole.priority),
+      embedding(whole.embedding),
       shares_blocks(whole.shares_blocks),
       memory(whole.memory),
       sequences(std::move(part)),

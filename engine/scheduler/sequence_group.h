@@ -14,10 +14,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "engine/api/metrics.h"
+#include "engine/api/request.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
 #include "engine/block/block_manager.h"
@@ -51,6 +53,8 @@ class SequenceGroup {
   const std::int32_t num_system_tokens;
   const std::int32_t num_beam_candidates;
   const std::int32_t num_next_turn_tokens;
+  const RequestPriority priority;
+  const std::optional<EmbeddingParams> embedding;
   const bool shares_blocks;
   const LayerMemory memory;
   // Ascending by output and by id, without gaps: they are found by position. Only a split shortens it.
@@ -85,8 +89,11 @@ class SequenceGroup {
   // Every live sequence only extends itself by one token a step.
   bool is_decoding() const;
 
-  bool reads_prefix_cache() const {  // prompt log-probabilities need each row's logits
-    return shares_blocks && !sampling.prompt_logprobs;
+  // Prompt log-probabilities need each row's logits, and a mean its hidden state.
+  bool reads_prefix_cache() const {
+    const bool needs_all_rows =
+        sampling.prompt_logprobs || (embedding && embedding->pooling == Pooling::kMean);
+    return shares_blocks && !needs_all_rows;
   }
   block::SequenceContent content(const Sequence& sequence) const {
     return {sequence.token_ids(), cache_salt, retention, num_system_tokens, num_next_turn_tokens};

@@ -28,6 +28,9 @@ class StepBudget {
   // Whether take_chunk() would give anything.
   bool has_rows_for_prompts() const { return num_left_ > 0 && most_prompt_rows(0) > 0; }
 
+  // Prompts are limited from now on, as beside decodes: what comes meanwhile waits until the step has ended.
+  void keep_to_target() { keeps_to_target_ = true; }
+
   // A row that extends an output. From the first one on, prompts are limited. REQUIRES: num_left() >= 1.
   void take_decode(std::int32_t position);
 
@@ -41,7 +44,7 @@ class StepBudget {
   void take_draft(std::int32_t start_position, std::int32_t num_rows);
 
  private:
-  bool is_limited() const { return target_us_ > 0.0 && num_decodes_ > 0; }
+  bool is_limited() const { return target_us_ > 0.0 && (keeps_to_target_ || num_decodes_ > 0); }
   bool has_time_left() const { return costs_.is_known() && costs_.us_of(work_) < target_us_; }
   std::int32_t most_prompt_rows(std::int32_t start_position) const;
   std::int32_t most_rows_in_time(std::int32_t start_position) const;
@@ -52,6 +55,7 @@ class StepBudget {
   std::int32_t num_left_;
   StepWork work_;  // that was given out
   std::int32_t num_decodes_ = 0, num_prompt_rows_ = 0;
+  bool keeps_to_target_ = false;
 };
 
 }  // namespace octavo::scheduler

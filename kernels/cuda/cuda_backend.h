@@ -93,6 +93,8 @@ class CudaBackend final : public Backend {
   void project_residual(const ProjectionWeights& weights, ConstMatrixView input,
                         MatrixView residual) override;
   void feed_forward_input(const FeedForwardInputWeights& weights, ConstMatrixView x, MatrixView out) override;
+  void hidden_states(const NormWeights& norm, ConstMatrixView x, std::span<const std::int32_t> rows,
+                     MatrixView out) override;
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override;
   bool draws_tokens() const override { return true; }
@@ -153,6 +155,8 @@ class CudaBackend final : public Backend {
   void await_moves();
   // Logits of rows and their summary, where they stand.
   AdjustableRows start_logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows);
+  // Waits until `target`, of the host, holds `count` floats of the device.
+  void fetch(const float* source, std::int64_t count, float* target);
   // Waits for the draws that were started last, and takes them.
   void take_drawn(std::span<DrawnToken> out);
 

@@ -234,6 +234,8 @@ class ReferenceBackend final : public Backend {
                             std::span<std::int32_t> chosen) override;
   void join_next_tokens(const NextTokenWeights& weights, ConstMatrixView tokens, ConstMatrixView x,
                         std::span<const std::int32_t> rows, MatrixView out) override;
+  void hidden_states(const NormWeights& norm, ConstMatrixView x, std::span<const std::int32_t> rows,
+                     MatrixView out) override;
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,

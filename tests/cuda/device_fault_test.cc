@@ -239,6 +239,10 @@ class WrongBackend final : public Backend {
     right_->logits(other, x, rows, out, summary);
     if (mistake_ == Mistake::kOneLogitIsNaN) out.row(0)[3] = std::nanf("");
   }
+  void hidden_states(const NormWeights& weights, ConstMatrixView x, std::span<const std::int32_t> rows,
+                     MatrixView out) override {
+    right_->hidden_states(weights, x, rows, out);
+  }
   void softmax_weights(std::span<const double>, double, double, std::span<double>,
                        std::span<double>) override {}
   void copy_blocks(KvCache&, std::span<const BlockCopy>) override {}

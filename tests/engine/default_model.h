@@ -42,7 +42,8 @@ inline std::unique_ptr<Engine> open_default_model(EngineOptions options = {}) {
 
 inline std::vector<RequestOutput> run_together(Engine& engine, std::vector<GenerationRequest> requests) {
   std::vector<std::int32_t> num_outputs;
-  for (const GenerationRequest& request : requests) num_outputs.push_back(request.sampling.num_outputs());
+  for (const GenerationRequest& request : requests)
+    num_outputs.push_back(request.embedding ? 0 : request.sampling.num_outputs());
   const std::vector<RequestId> request_ids = engine.submit_all(std::move(requests));
   OutputCollector collector;
   for (std::size_t index = 0; index < request_ids.size(); ++index)

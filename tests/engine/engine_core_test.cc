@@ -32,10 +32,13 @@ class EngineCoreTest : public testing::Test {
       : core_(options, {.runner = &runner_, .clock = &clock_, .tokenizer = &tokenizer_}) {}
 
   RequestId submit(Prompt prompt, SamplingParams sampling = {}) {
+    return submit(GenerationRequest{.prompt = std::move(prompt), .sampling = std::move(sampling)});
+  }
+
+  RequestId submit(GenerationRequest request) {
     const RequestId request_id{++num_submitted_};
-    collector_.expect(request_id, sampling.num_outputs());
-    commands_.push_back(
-        intake_.prepare({request_id, {std::move(prompt), std::move(sampling), {}}, clock_.now_us()}));
+    collector_.expect(request_id, request.embedding ? 0 : request.sampling.num_outputs());
+    commands_.push_back(intake_.prepare({request_id, std::move(request), clock_.now_us()}));
     return request_id;
   }
 
@@ -150,6 +153,149 @@ TEST_F(EngineCoreTest, CancelEndsAWaitingAndARunningRequestWithinTheStep) {
   }
   EXPECT_EQ(answers[1].outputs[0].finish_reason, FinishReason::kAbort);
   EXPECT_TRUE(answers[1].outputs[0].token_ids.empty());
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, OneOutputIsCancelledAndTheOthersGoOn) {
+  const RequestId id = submit(TextPrompt{"abc"}, {.n = 3, .max_tokens = 6});
+  step();
+  step();
+  commands_.push_back(CancelOutput{id, 1});
+  commands_.push_back(CancelOutput{id, 1});  // it has ended
+  commands_.push_back(CancelOutput{id, 3});
+  commands_.push_back(CancelOutput{id, -1});
+  commands_.push_back(CancelOutput{RequestId{99}, 0});
+  const auto answers = run();
+  for (const CompletionOutput& output : answers[0].outputs) {
+    const bool was_cancelled = output.index == 1;
+    EXPECT_EQ(output.finish_reason, was_cancelled ? FinishReason::kAbort : FinishReason::kLength);
+    EXPECT_EQ(output.text, was_cancelled ? "aa" : "aaaaaa");
+  }
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, AnOutputThatIsCancelledWhileItsPromptIsComputedHasNoToken) {
+  const RequestId id = submit(TokenPrompt{std::vector<TokenId>(40, kB)}, {.n = 3, .max_tokens = 4});
+  step();
+  commands_.push_back(CancelOutput{id, 0});
+  const auto events = step();
+  ASSERT_EQ(
+      std::ranges::count_if(
+          events, [](const EngineEvent& event) { return std::holds_alternative<OutputFinished>(event); }),
+      1)
+      << "it is told at once";
+  const auto answers = run();
+  EXPECT_EQ(answers[0].outputs[0].finish_reason, FinishReason::kAbort);
+  EXPECT_TRUE(answers[0].outputs[0].token_ids.empty());
+  EXPECT_EQ(answers[0].outputs[1].token_ids.size(), 4u);
+  EXPECT_EQ(answers[0].outputs[2].token_ids.size(), 4u);
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, WithItsLastOutputARequestIsCancelled) {
+  const RequestId id = submit(TextPrompt{"abc"}, {.n = 2, .max_tokens = 50});
+  step();
+  commands_.push_back(CancelOutput{id, 0});
+  commands_.push_back(CancelOutput{id, 1});
+  step();
+  EXPECT_TRUE(collector_.done());
+  EXPECT_FALSE(core_.has_work());
+  expect_pool_is_whole();
+}
+
+TEST_F(EngineCoreTest, OutputsThatAreChosenAmongEachOtherCannotBeCancelledAlone) {
+  const RequestId best = submit(TextPrompt{"abc"}, {.best_of = 2, .max_tokens = 5});
+  const RequestId searched = submit(TextPrompt{"abc"}, {.max_tokens = 5, .beam_width = 2});
+  step();
+  commands_.push_back(CancelOutput{best, 0});
+  commands_.push_back(CancelOutput{searched, 0});
+  for (const RequestOutput& answer : run()) {
+    for (const CompletionOutput& output : answer.outputs)
+      EXPECT_EQ(output.finish_reason, FinishReason::kLength);
+  }
+}
+
+// ---- what else is told of a prompt
+
+TEST_F(EngineCoreTest, TheProgressOfAPromptIsToldToWhoAsks) {
+  const std::vector<TokenId> prompt(40, kB);
+  submit(TokenPrompt{prompt}, {.max_tokens = 2});
+  for (const EngineEvent& event : step()) EXPECT_FALSE(std::holds_alternative<PromptProgress>(event));
+  run();
+  GenerationRequest asked{.prompt = TokenPrompt{prompt}, .sampling = {.max_tokens = 2}};
+  asked.reports_prompt_progress = true;
+  asked.cache_salt = "other";
+  submit(std::move(asked));
+  std::vector<std::int32_t> told;
+  while (told.empty() || core_.has_work()) {
+    for (const EngineEvent& event : step()) {
+      const auto* const progress = std::get_if<PromptProgress>(&event);
+      if (progress == nullptr) continue;
+      EXPECT_EQ(progress->num_prompt_tokens, 40);
+      EXPECT_EQ(progress->num_cached_tokens, 0);
+      told.push_back(progress->num_computed_tokens);
+    }
+  }
+  EXPECT_EQ(told, (std::vector<std::int32_t>{16, 32, 40}));
+}
+
+TEST_F(EngineCoreTest, WhatWasFoundIsPartOfTheProgress) {
+  const std::vector<TokenId> prompt(40, kB);
+  submit(TokenPrompt{prompt}, {.max_tokens = 2});
+  run();
+  GenerationRequest asked{.prompt = TokenPrompt{prompt}, .sampling = {.max_tokens = 1}};
+  asked.reports_prompt_progress = true;
+  submit(std::move(asked));
+  std::optional<PromptProgress> told;
+  for (const EngineEvent& event : step()) {
+    if (const auto* const progress = std::get_if<PromptProgress>(&event)) told = *progress;
+  }
+  ASSERT_TRUE(told);
+  EXPECT_GE(told->num_cached_tokens, 36);
+  EXPECT_EQ(told->num_computed_tokens, 40);
+}
+
+GenerationRequest embedding_of(std::size_t num_tokens, Pooling pooling) {
+  GenerationRequest request{.prompt = TokenPrompt{std::vector<TokenId>(num_tokens, kB)}};
+  request.embedding = {.pooling = pooling, .normalise = false};
+  return request;
+}
+
+TEST_F(EngineCoreTest, AnEmbeddingIsMadeOfAllChunksOrOfTheLastToken) {
+  submit(embedding_of(40, Pooling::kMean));
+  submit(embedding_of(40, Pooling::kLast));
+  submit(embedding_of(1, Pooling::kLast));
+  const auto answers = run();
+  EXPECT_EQ(answers[0].embedding, (std::vector<float>{1.0f, 19.5f}));
+  EXPECT_EQ(answers[1].embedding, (std::vector<float>{1.0f, 39.0f}));
+  EXPECT_EQ(answers[2].embedding, (std::vector<float>{1.0f, 0.0f}));
+  for (const RequestOutput& answer : answers) EXPECT_TRUE(answer.outputs.empty() && !answer.error);
+  EXPECT_EQ(runner_.num_drawn(), 0) << "nothing is generated";
+  expect_pool_is_whole();
+}
+
+// A mean needs every row, so that nothing of it can be found; the last token's does.
+TEST_F(EngineCoreTest, OnlyAnEmbeddingOfTheLastTokenReadsTheCache) {
+  submit(embedding_of(40, Pooling::kLast));
+  run();
+  for (const Pooling pooling : {Pooling::kMean, Pooling::kLast}) {
+    submit(embedding_of(40, pooling));
+    const RequestOutput answer = run()[0];
+    EXPECT_EQ(answer.num_cached_tokens > 0, pooling == Pooling::kLast);
+    EXPECT_EQ(answer.metrics.prompt.num_computed,
+              pooling == Pooling::kMean ? 40 : 40 - answer.num_cached_tokens);
+    EXPECT_EQ(answer.metrics.prefix_miss.cause == MissCause::kNotRead, pooling == Pooling::kMean);
+  }
+}
+
+TEST_F(EngineCoreTest, ACancelledEmbeddingEndsWithoutOne) {
+  const RequestId id = submit(embedding_of(40, Pooling::kMean));
+  step();
+  commands_.push_back(CancelRequest{id});
+  step();
+  ASSERT_TRUE(collector_.done());
+  EXPECT_TRUE(collector_.take()[0].embedding.empty());
+  EXPECT_FALSE(core_.has_work());
   expect_pool_is_whole();
 }
 

@@ -55,6 +55,17 @@ TEST(EventOutbox, AddsUpPreemptionsWhileNobodyReads) {
   EXPECT_EQ(std::get<RequestPreempted>(later[0]).num_tokens_dropped, 5);
 }
 
+TEST(EventOutbox, KeepsTheNewestProgressOfAPromptWhileNobodyReads) {
+  EventOutbox outbox;
+  for (std::int32_t count = 1; count <= 10; ++count)
+    outbox.add(list(PromptProgress{RequestId{1}, 100, 0, count, 7},
+                    PromptProgress{RequestId{2}, 100, 0, 5 * count, 7}));
+  const auto events = outbox.take(microseconds(0));
+  ASSERT_EQ(events.size(), 2u);
+  EXPECT_EQ(std::get<PromptProgress>(events[0]).num_computed_tokens, 10);
+  EXPECT_EQ(std::get<PromptProgress>(events[1]).num_computed_tokens, 50);
+}
+
 BeamsAdvanced beam_step(std::uint64_t request, std::int32_t first_node) {
   BeamsAdvanced advanced{RequestId{request}, std::vector<BeamStep>(1)};
   advanced.steps[0].first_node = first_node;

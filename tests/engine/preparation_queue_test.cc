@@ -89,6 +89,23 @@ TEST_F(Preparation, ACancelledRequestLeavesAtOnceWhateverIsDoneWithIt) {
   EXPECT_TRUE(queue_.empty());
 }
 
+TEST_F(Preparation, ACancelledOutputEntersRightBehindItsRequest) {
+  queue_.add({asked(1, {.n = 2}), asked(2)});
+  take();
+  EXPECT_TRUE(queue_.cancel_output(RequestId{1}, 1));
+  finish(1);
+  EXPECT_TRUE(queue_.cancel_output(RequestId{1}, 0)) << "prepared, while the others of its call are not";
+  take();
+  finish(2);
+  const auto commands = queue_.take_ready();
+  ASSERT_EQ(commands.size(), 4u);
+  EXPECT_EQ(std::get<PreparedRequest>(commands[0]).request_id, RequestId{1});
+  EXPECT_EQ(std::get<CancelOutput>(commands[1]).output_index, 1);
+  EXPECT_EQ(std::get<CancelOutput>(commands[2]).output_index, 0);
+  EXPECT_EQ(std::get<PreparedRequest>(commands[3]).request_id, RequestId{2});
+  EXPECT_FALSE(queue_.cancel_output(RequestId{1}, 0)) << "it has entered";
+}
+
 TEST_F(Preparation, ACancelLetsTheRestOfItsCallIn) {
   queue_.add({asked(1), asked(2)});
   take();

@@ -28,6 +28,7 @@ class ScriptedRunner final : public runner::Runner {
     output.has_ended = clock_ == nullptr;
     for (const auto& sequence : step.sequences) {
       report_prompt(sequence, output);
+      report_hidden_states(sequence, output);
       for (std::size_t i = 0; i < sequence.samples.size(); ++i) {
         const auto& target = sequence.samples[i];
         const auto draft = sequence.draft();
@@ -86,6 +87,19 @@ class ScriptedRunner final : public runner::Runner {
       output.prompt_logprobs.push_back(
           {sequence.sequence_id, position, -static_cast<float>(position), std::move(top)});
     }
+  }
+
+  // The row of position p is (1, p).
+  static void report_hidden_states(const scheduler::ScheduledSequence& sequence,
+                                   runner::RunnerOutput& output) {
+    if (!sequence.pooling) return;
+    const auto end = sequence.start_position + static_cast<std::int32_t>(sequence.token_ids.size());
+    runner::HiddenStates hidden{sequence.sequence_id, sequence.request_id, sequence.start_position, 2, {}};
+    for (std::int32_t position = sequence.start_position; position < end; ++position) {
+      hidden.values.push_back(1.0f);
+      hidden.values.push_back(static_cast<float>(position));
+    }
+    output.hidden_states.push_back(std::move(hidden));
   }
 
   const Script script_;

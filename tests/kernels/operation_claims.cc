@@ -279,6 +279,15 @@ TEST_P(OperationClaims, LogitsOfChosenRowsEqualTheReference) {
   }
 }
 
+TEST_P(OperationClaims, HiddenStatesOfChosenRowsEqualTheReference) {
+  for (const NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
+    Comparison(GetParam(), {.shape = shape_of_width(576, 600), .num_rows = 9})
+        .expect(1e-5, [&](TestBackend& on) {
+          return run_hidden_states(on, kind, {8, 0, 1, 2, 5});
+        });
+  }
+}
+
 TEST_P(OperationClaims, LogitsAreCapped) {
   Comparison comparison(GetParam(), {.shape = shape_of_width(40, 40), .num_rows = 5});
   for (const float cap : {1e-3f, 10.0f, 1e6f}) {

@@ -226,6 +226,19 @@ std::vector<float> run_feed_forward_input(TestBackend& backend, const FeedForwar
   return out.read(backend);
 }
 
+std::vector<float> run_hidden_states(TestBackend& backend, NormKind kind,
+                                     const std::vector<std::int32_t>& rows) {
+  constexpr std::int64_t kWidth = 576;
+  const Rows weight(*backend, some_rows(50, 1, kWidth, 1.0f, 1.5f), kWidth),
+      bias(*backend, noise_row(4, 0, kWidth), kWidth),
+      x(*backend, some_rows(73, 9, kWidth, 3.0f, 2.0f), kWidth);
+  NormWeights norm{weight.span(), 1e-5f, kind};
+  if (kind == NormKind::kLayer) norm.bias = bias.span();
+  std::vector<float> out(rows.size() * static_cast<std::size_t>(kWidth));
+  backend->hidden_states(norm, x.view(), rows, view(out, kWidth));
+  return out;
+}
+
 Logits run_logits(TestBackend& backend, const std::vector<std::int32_t>& rows) {
   constexpr std::int64_t kWidth = 576;
   const OwnedMatrix head = random_matrix(TensorType::kQ8_0, kLogitsVocabulary, kWidth, 66);

@@ -73,6 +73,10 @@ std::string describe(const FeedForward& kind);
 std::vector<float> run_feed_forward_input(TestBackend& backend, const FeedForward& kind, std::int64_t width,
                                           std::int64_t num_rows);
 
+// Of the chosen ones of 9 rows of 576.
+std::vector<float> run_hidden_states(TestBackend& backend, NormKind kind,
+                                     const std::vector<std::int32_t>& rows);
+
 struct Logits {
   std::vector<float> rows, sums, maxima;
 };

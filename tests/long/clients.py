@@ -300,9 +300,61 @@ class OtherProtocols(ClientTest):
             self.anthropic.messages.create(model=self.model, max_tokens=4, messages=long)
         self.assertIn("prompt is too long", str(refused.exception))
         with self.assertRaises(openai.BadRequestError):
-            self.openai.embeddings.create(model=self.model, input="a")
+            self.openai.embeddings.create(model=self.model, input="a", dimensions=7)
         with self.assertRaises(openai.AuthenticationError):
             self.openai.with_options(api_key="wrong").models.list()
+
+
+class Embeddings(ClientTest):
+    TEXTS = ["A cat sits on the mat.", "A kitten lies on a rug.", "Stock prices fell by four percent."]
+
+    def vectors(self, **fields):
+        made = self.openai.embeddings.create(model=self.model, **fields)
+        return [one.embedding for one in sorted(made.data, key=lambda one: one.index)], made
+
+    def test_a_list_is_what_its_texts_are_alone_in_both_encodings(self):
+        floats, made = self.vectors(input=self.TEXTS, encoding_format="float")
+        self.assertEqual(made.object, "list")
+        self.assertEqual(made.usage.prompt_tokens, made.usage.total_tokens)
+        self.assertGreater(made.usage.prompt_tokens, 10)
+        packed, _ = self.vectors(input=self.TEXTS)  # this client asks for base64 then, and unpacks it
+        for index, text in enumerate(self.TEXTS):
+            self.assertEqual(self.vectors(input=text, encoding_format="float")[0][0], floats[index])
+            for a, b in zip(floats[index], packed[index], strict=True):
+                self.assertAlmostEqual(a, b, places=6)
+            self.assertAlmostEqual(sum(x * x for x in floats[index]), 1.0, places=5)
+
+    def test_what_means_the_same_is_nearer(self):
+        cat, kitten, stocks = self.vectors(input=self.TEXTS, extra_body={"pooling": "mean"})[0]
+        product = lambda a, b: sum(x * y for x, y in zip(a, b, strict=True))
+        self.assertGreater(product(cat, kitten), product(cat, stocks))
+
+    def test_the_way_of_pooling_is_told(self):
+        self.assertEqual(self.vectors(input="a")[1].model_extra["pooling"], "last")
+        self.assertEqual(self.vectors(input="a", extra_body={"pooling": "mean"})[1].model_extra["pooling"], "mean")
+        model = self.openai.models.list().data[0].model_extra["embeddings"]
+        self.assertEqual(model["dimensions"], len(self.vectors(input="a")[0][0]))
+
+    def test_many_inputs_in_one_call(self):
+        texts = [f"Text number {number}." for number in range(600)]
+        self.assertEqual(len(self.vectors(input=texts)[0]), 600)
+
+    def test_token_ids_are_inputs_too(self):
+        status, _, text = self.server.request("POST", "/tokenize", {"prompt": "A cat sits on the mat."})
+        self.assertEqual(status, 200)
+        ids = json.loads(text)["tokens"]
+        self.assertEqual(self.vectors(input=ids, encoding_format="float")[0],
+                         self.vectors(input="A cat sits on the mat.", encoding_format="float")[0])
+
+    def test_a_prompts_progress_is_told_to_who_asks(self):
+        told = []
+        for chunk in self.openai.completions.create(model=self.model, prompt="word " * 1500, max_tokens=2, stream=True,
+                                                    extra_body={"return_progress": True}):
+            if progress := (chunk.model_extra or {}).get("prompt_progress"):
+                told.append((progress["processed"], progress["total"]))
+        self.assertGreater(len(told), 1)
+        self.assertEqual([done for done, _ in told], sorted(done for done, _ in told))
+        self.assertEqual(told[-1][0], told[-1][1])
 
 
 class OthersOutside(ClientTest):

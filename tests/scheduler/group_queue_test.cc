@@ -7,9 +7,10 @@
 namespace octavo::scheduler {
 namespace {
 
-std::unique_ptr<SequenceGroup> group(std::uint64_t request, std::uint64_t first_sequence,
-                                     std::int32_t n = 1) {
-  NewRequest added{.request_id = RequestId{request}, .prompt_token_ids = {1}, .sampling = {}};
+std::unique_ptr<SequenceGroup> group(std::uint64_t request, std::uint64_t first_sequence, std::int32_t n = 1,
+                                     RequestPriority priority = RequestPriority::kInteractive) {
+  NewRequest added{
+      .request_id = RequestId{request}, .prompt_token_ids = {1}, .sampling = {}, .priority = priority};
   added.sampling.n = n;
   return std::make_unique<SequenceGroup>(std::move(added), SequenceId{first_sequence},
                                          /*shares_blocks=*/true);
@@ -83,6 +84,53 @@ TEST(GroupQueue, ARequestIsKnownAsLongAsAnOutputOfItIs) {
   EXPECT_TRUE(queue.groups_of(RequestId{1}).empty());
   EXPECT_EQ(queue.waiting().size(), 1u);
   EXPECT_EQ(queue.broken_invariant(), std::nullopt);
+}
+
+std::unique_ptr<SequenceGroup> background(std::uint64_t request, std::uint64_t first_sequence,
+                                          std::int32_t n = 1) {
+  return group(request, first_sequence, n, RequestPriority::kBackground);
+}
+
+TEST(GroupQueue, TheInteractiveLineStartsFirstAndIsPreemptedLast) {
+  GroupQueue queue;
+  queue.push_back(background(1, 1));
+  queue.push_back(background(2, 2));
+  queue.start_front();
+  queue.start_front();
+  EXPECT_FALSE(queue.is_mixed());
+  queue.push_back(group(3, 3));
+  queue.push_back(background(4, 4));
+  queue.push_back(group(5, 5));
+  EXPECT_TRUE(queue.is_mixed());
+  EXPECT_EQ(queue.start_front().request_id, RequestId{3});
+  EXPECT_EQ(queue.start_front().request_id, RequestId{5});
+  EXPECT_EQ(queue.broken_invariant(), std::nullopt);
+  for (const std::uint64_t request : {2, 1, 5, 3})
+    EXPECT_EQ(queue.preempt_last().request_id, RequestId{request}) << "background first, latest first";
+  EXPECT_EQ(queue.broken_invariant(), std::nullopt);
+  for (const std::uint64_t request : {3, 5, 1, 2, 4})
+    EXPECT_EQ(queue.start_front().request_id, RequestId{request});
+  EXPECT_EQ(queue.broken_invariant(), std::nullopt);
+}
+
+TEST(GroupQueue, ARequestOfTheBackgroundLineIsFoundWhereverItsOutputsAre) {
+  GroupQueue queue;
+  queue.push_back(background(1, 10, 3));
+  SequenceGroup& first = start_with_output(queue);
+  queue.pause_last_output(first);
+  queue.push_back(group(2, 13));
+  queue.push_back(group(3, 14));
+  queue.start_front();
+  ASSERT_EQ(queue.groups_of(RequestId{1}).size(), 2u);
+  EXPECT_EQ(queue.groups_of(RequestId{1}).front(), &first);
+  EXPECT_EQ(queue.find(SequenceId{12})->sequence.output_index, 2u);
+  EXPECT_EQ(queue.find(SequenceId{13})->group.request_id, RequestId{2});
+  EXPECT_EQ(queue.by_arrival().front(), &first);
+  EXPECT_EQ(queue.by_arrival().size(), 4u);
+  EXPECT_EQ(queue.broken_invariant(), std::nullopt);
+  queue.remove(RequestId{1});
+  EXPECT_EQ(queue.running().size(), 1u);
+  EXPECT_EQ(queue.waiting().size(), 1u);
 }
 
 TEST(GroupQueue, BrokenInvariantsAreFound) {

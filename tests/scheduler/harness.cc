@@ -28,7 +28,8 @@ RequestId Harness::submit(const SimulatedRequest& request) {
                    .cache_salt = request.salt,
                    .retention = request.retention,
                    .num_system_tokens = request.num_system_tokens,
-                   .num_next_turn_tokens = request.num_next_turn_tokens};
+                   .num_next_turn_tokens = request.num_next_turn_tokens,
+                   .priority = request.priority};
   added.sampling.n = request.n;
   added.sampling.max_tokens = request.max_tokens;
   if (request.prompt_logprobs) added.sampling.prompt_logprobs = 0;
@@ -105,6 +106,7 @@ void Harness::fail(const SchedulerOutput& step) {
 void Harness::commit(const SchedulerOutput& step) {
   const auto tokens = sample(step);
   scheduler.commit(step, tokens);
+  if (us_of_step) scheduler.note_step_time(us_of_step(step), /*has_ended=*/true);
   check_state();
   note_accounts(step);
   num_prefill_tokens += step.num_prefill_tokens;

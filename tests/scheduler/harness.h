@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -27,6 +28,7 @@ struct SimulatedRequest {
   std::optional<std::int32_t> beam_width = {};
   RetentionClass retention = RetentionClass::kScratch;
   std::int32_t num_system_tokens = 0, num_next_turn_tokens = 0;
+  RequestPriority priority = RequestPriority::kInteractive;
   std::int32_t period = 0;  // above 0: its outputs repeat so many tokens, but for one token in 16
 };
 
@@ -44,6 +46,8 @@ class Harness {
   // memory.
   SchedulerOutput step(bool device_fails = false);
   void run_until_idle(int most_steps = 10'000);
+  // What each step from now on is said to have taken; none: nobody says.
+  std::function<std::int64_t(const SchedulerOutput&)> us_of_step = {};
   // Steps until the request is preempted; that step. Fails the test when it never is.
   SchedulerOutput run_until_preempted(RequestId request_id);
 

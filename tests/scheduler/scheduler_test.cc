@@ -512,14 +512,6 @@ TEST(Scheduler, StopsAtWhatNoCallerMayDo) {
   EXPECT_DEATH(Scheduler{options}, "1 tokens, 0 sequences");
 }
 
-TEST(SchedulerDeathTest, AnOutputCannotEndBeforeThePromptThatItSharesIsComputed) {
-  Harness harness(options_with(22, 16));
-  const RequestId group = harness.submit(request_of(2, 100, 60, /*n=*/3));
-  harness.step();
-  const SequenceId lead = harness.scheduler.sequences_of(group)[0].sequence_id;
-  EXPECT_DEATH(harness.scheduler.finish(lead), "ends before the prompt is computed");
-}
-
 TEST(Scheduler, AnEmptyStepNeedsNoCommit) {
   Scheduler scheduler(options_with(4));
   const auto step = scheduler.schedule();

@@ -38,6 +38,7 @@ class ServiceTest : public ::testing::Test {
         .model_names = {"tiny", "org/tiny"},
         .access = {.allowed_origins = {"http://localhost:3000"}, .key = "right"},
         .max_waiting_requests = max_waiting_requests,
+        .priority = priority_,
         .version = "9.9",
         .new_hex = [this] { return std::string(32, static_cast<char>('a' + num_hex_++ % 6)); },
         .unix_time_ms = [] { return std::int64_t{1'800'000'000'000}; },
@@ -85,6 +86,7 @@ class ServiceTest : public ::testing::Test {
     };
   }
 
+  RequestPriority priority_ = RequestPriority::kInteractive;
   ScriptedEngine engine_;
   MovedClock clock_;
   std::atomic<int> num_hex_ = 0;
@@ -174,6 +176,47 @@ TEST_F(ServiceTest, AFullQueueAsksToComeAgain) {
   answer_all("d");
   EXPECT_TRUE(http::becomes_true(
       [this] { return status_of(ask("POST", "/v1/completions", R"({"prompt": "c"})")) == "200"; }));
+}
+
+TEST_F(ServiceTest, TheInputsOfOneCallForEmbeddingsAreOneOfTheQueue) {
+  start(/*max_waiting_requests=*/2);
+  engine_.on_submit = [this](RequestId id, const GenerationRequest& request) {
+    EXPECT_TRUE(request.embedding);
+    engine_.accept(id, {5});
+    engine_.give(EmbeddingComputed{id, {1.0f}});
+    engine_.end(id, FinishReason::kStop, /*num_outputs=*/0);
+  };
+  const std::string answer = ask("POST", "/v1/embeddings", R"({"input": ["a", "b", "c", "d"]})");
+  EXPECT_EQ(status_of(answer), "200") << answer;
+  EXPECT_EQ(body_of(answer)["data"].size(), 4u);
+  EXPECT_EQ(body_of(ask("GET", "/v1/models/tiny"))["embeddings"]["pooling"][0], "last");
+}
+
+TEST_F(ServiceTest, ARequestMayComeAfterOthersAndNotBeforeThem) {
+  start();
+  answer_all("a");
+  EXPECT_EQ(status_of(ask("POST", "/v1/completions", R"({"prompt": "a"})")), "200");
+  EXPECT_EQ(status_of(ask("POST", "/v1/completions", R"({"prompt": "a", "priority": 0})")), "200");
+  EXPECT_EQ(status_of(ask("POST", "/v1/completions", R"({"prompt": "a", "priority": 3})")), "200");
+  const std::string refused = ask("POST", "/v1/completions", R"({"prompt": "a", "priority": -1})");
+  EXPECT_EQ(status_of(refused), "400");
+  EXPECT_EQ(body_of(refused)["error"]["param"], "priority");
+  const auto requests = engine_.requests();
+  ASSERT_EQ(requests.size(), 3u);
+  EXPECT_EQ(requests[0].priority, RequestPriority::kInteractive) << "nobody else uses the engine";
+  EXPECT_EQ(requests[1].priority, RequestPriority::kInteractive);
+  EXPECT_EQ(requests[2].priority, RequestPriority::kBackground);
+}
+
+TEST_F(ServiceTest, BesideAWindowEveryRequestIsOfTheBackground) {
+  priority_ = RequestPriority::kBackground;
+  start();
+  answer_all("a");
+  for (const char* path : {"/v1/completions", "/v1/responses"})
+    ask("POST", path, R"({"prompt": "a", "input": "a", "priority": 0})");
+  ASSERT_EQ(engine_.requests().size(), 2u);
+  for (const GenerationRequest& request : engine_.requests())
+    EXPECT_EQ(request.priority, RequestPriority::kBackground);
 }
 
 TEST_F(ServiceTest, ASilentStreamSaysThatWorkGoesOn) {

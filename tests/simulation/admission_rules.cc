@@ -57,6 +57,7 @@ AdmissionRules::AdmissionRules(const Script& script, const SimulatedRunner& runn
     : script_(script),
       runner_(runner),
       problem_(problem),
+      has_both_lines_(has_both_lines(script)),
       held_(static_cast<std::size_t>(script.options.num_blocks), kUnknown) {}
 
 void AdmissionRules::check(const StepView& step, std::span<const AdmittedMiss> misses) {
@@ -70,7 +71,7 @@ void AdmissionRules::check(const StepView& step, std::span<const AdmittedMiss> m
 }
 
 bool AdmissionRules::reads_cache(const ScriptedRequest& asked) const {
-  return script_.options.enable_prefix_caching && !asked.prompt_logprobs &&
+  return script_.options.enable_prefix_caching && !asked.needs_all_rows() &&
          script_.options.memory_manager == MemoryManager::kPaged;
 }
 
@@ -125,7 +126,7 @@ void AdmissionRules::check_waiting(const StepView& step) {
 // steps have a target, rows may be left and no time for them.)
 bool AdmissionRules::may_judge(const StepView& step, const SequenceSnapshot& waiting) const {
   const scheduler::SchedulerOptions& options = script_.options;
-  if (options.memory_manager != MemoryManager::kPaged ||
+  if (options.memory_manager != MemoryManager::kPaged || has_both_lines_ ||
       options.batching_policy != BatchingPolicy::kIteration ||
       options.admit_after_preemption != AdmissionAfterPreemption::kResumed)
     return false;

@@ -62,6 +62,7 @@ class AdmissionRules {
   const Script& script_;
   const SimulatedRunner& runner_;
   Problem& problem_;
+  const bool has_both_lines_;        // then who waits first need not be the next
   std::set<std::int32_t> salts_;     // of all who were ever admitted
   std::vector<std::uint64_t> held_;  // of each block: its content after the last step, or one of the below
   std::map<std::uint64_t, Eviction> evicted_;

@@ -1,6 +1,7 @@
 #include "tests/simulation/answers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
@@ -41,6 +42,28 @@ void Answers::cancelled(RequestId request_id) {
   if (const auto found = open_.find(request_id); found != open_.end()) found->second.cancelled = true;
 }
 
+void Answers::output_cancelled(RequestId request_id, std::int32_t output_index) {
+  const auto found = open_.find(request_id);
+  const auto has_outputs = [](const ScriptedRequest& asked) {
+    return !asked.is_beam_search() && !asked.is_embedding();
+  };
+  if (found == open_.end() || !has_outputs(found->second.alone.asked)) return;
+  Request& request = found->second;
+  if (output_index >= request.alone.asked.n || !request.cancelled_outputs.insert(output_index).second) return;
+  const bool has_token =
+      request.accepted && request.outputs[static_cast<std::size_t>(output_index)].num_tokens > 0;
+  ++(has_token ? counts_.cancelled_outputs : counts_.cancelled_outputs_early);
+}
+
+bool Answers::goes_on_cancelled() const {
+  return std::ranges::any_of(open_, [](const auto& entry) {
+    const Request& request = entry.second;
+    return request.accepted && std::ranges::any_of(request.cancelled_outputs, [&](std::int32_t index) {
+             return !request.outputs[static_cast<std::size_t>(index)].has_ended;
+           });
+  });
+}
+
 bool Answers::is_open(RequestId request_id) const { return open_.contains(request_id); }
 
 // ---- what is heard
@@ -68,6 +91,7 @@ void Answers::hear(const RequestAccepted& event, Request& request) {
   if (event.prompt_token_ids != asked.prompt) problem_.note(id, "another prompt");
   if (asked.seed && event.seed != request.alone.seed) problem_.note(id, "another seed");
   request.alone.seed = event.seed;
+  if (asked.is_embedding()) return;
   if (asked.is_beam_search()) {
     request.beams.emplace(Beams{ExpectedBeams(script_.model, request.alone), {}, {}});
     request.beams->answers.resize(static_cast<std::size_t>(asked.beam_width));
@@ -79,13 +103,18 @@ void Answers::hear(const RequestAccepted& event, Request& request) {
   }
 }
 
-// First come, first served: everyone submitted earlier has been admitted or is over.
+// First come, first served: everyone of its line who was submitted earlier has been admitted or is over, and
+// no background request starts before one that a person waits for.
 void Answers::hear(const RequestAdmitted& event, Request& request) {
   const RequestId id = event.request_id;
   if (!request.accepted || std::exchange(request.admitted, true))
     problem_.note(id, "admitted twice or unasked");
-  for (auto earlier = open_.begin(); earlier->first < id; ++earlier) {
-    if (!earlier->second.admitted) problem_.note(id, "admitted before an earlier one");
+  const bool is_background = request.alone.asked.background;
+  for (const auto& [other_id, other] : open_) {
+    const bool is_ahead = other.alone.asked.background == is_background
+                              ? other_id < id
+                              : is_background && other.accepted && !other.cancelled;
+    if (is_ahead && !other.admitted) problem_.note(id, "admitted before one that comes first");
   }
   const auto num_prompt = static_cast<std::int32_t>(request.alone.asked.prompt.size());
   if (event.num_cached_tokens < 0 || event.num_cached_tokens >= num_prompt)
@@ -149,6 +178,41 @@ void Answers::hear(const RequestPreempted& event, Request& request) {
   ++request.num_preemptions;
 }
 
+// Ascending, for who asked, and of a prompt that was admitted.
+void Answers::hear(const PromptProgress& event, Request& request) {
+  const auto num_prompt = static_cast<std::int32_t>(request.alone.asked.prompt.size());
+  const bool is_right =
+      request.alone.asked.progress && request.admitted && event.num_prompt_tokens == num_prompt &&
+      event.num_computed_tokens <= num_prompt &&
+      event.num_computed_tokens > std::max(request.num_computed_told, event.num_cached_tokens) &&
+      event.elapsed_us >= 0;
+  if (!is_right) problem_.note(event.request_id, "a wrong progress of its prompt");
+  request.num_computed_told = event.num_computed_tokens;
+  ++counts_.progress_told;
+}
+
+// The sum of what each token gives, or what the last one does; of length 1.
+void Answers::hear(const EmbeddingComputed& event, Request& request) {
+  const ScriptedRequest& asked = request.alone.asked;
+  if (!asked.is_embedding() || !request.admitted || std::exchange(request.has_embedding, true))
+    return problem_.note(event.request_id, "an embedding that nobody asked for, or two");
+  std::vector<double> sums(ToyModel::kWidth);
+  std::uint64_t prefix_hash = ToyModel::root_of(asked.salt);
+  for (std::size_t position = 0; position < asked.prompt.size(); ++position) {
+    prefix_hash = ToyModel::extend(prefix_hash, asked.prompt[position]);
+    if (asked.embedding == 1 && position + 1 < asked.prompt.size()) continue;
+    for (std::size_t i = 0; i < sums.size(); ++i)
+      sums[i] += double{ToyModel::hidden_state(prefix_hash, static_cast<std::int32_t>(i))};
+  }
+  double squares = 0.0;
+  for (const double sum : sums) squares += sum * sum;
+  bool is_right = event.values.size() == sums.size();
+  for (std::size_t i = 0; is_right && i < sums.size(); ++i)
+    is_right = event.values[i] == static_cast<float>(sums[i] / std::sqrt(squares));
+  if (!is_right) problem_.note(event.request_id, "its embedding is not that of the request alone");
+  ++counts_.embeddings;
+}
+
 void Answers::hear(const OutputFinished& event, Request& request) {
   const RequestId id = event.request_id;
   const auto index = static_cast<std::size_t>(event.output_index);
@@ -175,7 +239,11 @@ void Answers::hear(const OutputFinished& event, Request& request) {
 
 void Answers::hear(const RequestFinished& event, Request& request) {
   const RequestId id = event.request_id;
-  if (!request.accepted && request.num_abandoned != request.alone.asked.num_outputs())
+  const bool is_embedding = request.alone.asked.is_embedding();
+  if (is_embedding && !request.has_embedding && !request.cancelled)
+    problem_.note(id, "finished without its embedding");
+  const std::int32_t num_outputs = is_embedding ? 0 : request.alone.asked.num_outputs();
+  if (!request.accepted && (request.num_abandoned != num_outputs || !request.cancelled))
     return problem_.note(id, "finished without being accepted");
   if (!request.accepted && event.prompt_logprobs.empty()) {
     check_metrics(id, request, event.metrics);
@@ -222,7 +290,7 @@ void Answers::check_account(RequestId id, const Request& request, const RequestM
   const PromptAccount& account = metrics.prompt;
   const std::int32_t num_found = account.num_hit_live + account.num_hit_cached + account.num_copied_partial;
   const std::int32_t sum = account.num_computed + num_found + account.num_restored;
-  if (!request.has_token) {
+  if (!request.has_token && !request.has_embedding) {
     if (sum != 0) problem_.note(id, "an account of its prompt before the first token");
     return;
   }
@@ -231,7 +299,7 @@ void Answers::check_account(RequestId id, const Request& request, const RequestM
   if (!all_counted || sum != static_cast<std::int32_t>(request.alone.asked.prompt.size()))
     problem_.note(id, "its prompt is not accounted for");
   if (account.num_computed < 1) problem_.note(id, "no token of its prompt was computed");
-  const bool reads_cache = script_.options.enable_prefix_caching && !request.alone.asked.prompt_logprobs &&
+  const bool reads_cache = script_.options.enable_prefix_caching && !request.alone.asked.needs_all_rows() &&
                            script_.options.memory_manager == MemoryManager::kPaged;
   // What was swapped out is found again, or restored, by anybody.
   if (!reads_cache && num_found > 0 && request.num_preemptions == 0)
@@ -279,7 +347,9 @@ void Answers::check_all_ended() {
 void Answers::check_output(RequestId id, const Request& request, Output& output) {
   ExpectedOutput& expected = output.expected;
   if (output.finish_reason == FinishReason::kAbort) {
-    if (!request.cancelled) problem_.note(id, "aborted, but nobody cancelled it");
+    const auto index = static_cast<std::int32_t>(&output - request.outputs.data());
+    if (!request.cancelled && !request.cancelled_outputs.contains(index))
+      problem_.note(id, "aborted, but nobody cancelled it");
   } else {
     expected.extend_to(output.num_tokens + 1);
     const bool is_complete = expected.has_ended() && expected.token_ids().size() == output.num_tokens;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,6 +36,9 @@ class Answers {
 
   void submitted(RequestId request_id, const ScriptedRequest& asked, std::int64_t now_us);
   void cancelled(RequestId request_id);
+  void output_cancelled(RequestId request_id, std::int32_t output_index);
+  // After the step that was told so: whether an output that was cancelled goes on.
+  bool goes_on_cancelled() const;
   void hear(std::span<const EngineEvent> events, const StepFacts& facts);
 
   // Whether it was submitted and has not ended.
@@ -80,6 +84,9 @@ class Answers {
     std::int64_t queue_us = -1;        // as told at its admission
     std::int64_t first_token_us = -1;  // when it was told
     std::int64_t last_token_us = -1;
+    std::set<std::int32_t> cancelled_outputs;
+    std::int32_t num_computed_told = 0;
+    bool has_embedding = false;
     std::vector<Output> outputs;  // none of a beam search
     std::optional<Beams> beams;
   };
@@ -89,6 +96,8 @@ class Answers {
   void hear(const TokensGenerated& event, Request& request);
   void hear(const BeamsAdvanced& event, Request& request);
   void hear(const RequestPreempted& event, Request& request);
+  void hear(const PromptProgress& event, Request& request);
+  void hear(const EmbeddingComputed& event, Request& request);
   void hear(const OutputFinished& event, Request& request);
   void hear(const RequestFinished& event, Request& request);
   void hear(const RequestFailed& event, Request& request);

@@ -16,6 +16,7 @@ struct Counts {
   std::int64_t failed_steps = 0;
   std::int64_t cancels_preparing = 0, cancels_waiting = 0, cancels_running = 0, cancels_swapped = 0,
                cancels_ended = 0;
+  std::int64_t cancelled_outputs = 0, cancelled_outputs_early = 0;  // early: before it had a token
   std::int64_t resets = 0;
   std::int64_t reader_sleeps = 0, intake_sleeps = 0;
   // How requests ended otherwise than by themselves.
@@ -44,6 +45,10 @@ struct Counts {
   std::int64_t copied_states = 0, swapped_states = 0;
   // Steps that prompts and outputs shared.
   std::int64_t judged_gaps = 0;
+  // Of two lines of requests.
+  std::int64_t passed_over = 0, gave_way = 0;
+  // What requests are told beside answers.
+  std::int64_t embeddings = 0, progress_told = 0;
 };
 
 // Calls visit(name, value) for each counter, in order.
@@ -59,6 +64,8 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("cancels_running", counts.cancels_running);
   visit("cancels_swapped", counts.cancels_swapped);
   visit("cancels_ended", counts.cancels_ended);
+  visit("cancelled_outputs", counts.cancelled_outputs);
+  visit("cancelled_outputs_early", counts.cancelled_outputs_early);
   visit("resets", counts.resets);
   visit("reader_sleeps", counts.reader_sleeps);
   visit("intake_sleeps", counts.intake_sleeps);
@@ -96,6 +103,10 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("copied_states", counts.copied_states);
   visit("swapped_states", counts.swapped_states);
   visit("judged_gaps", counts.judged_gaps);
+  visit("passed_over", counts.passed_over);
+  visit("gave_way", counts.gave_way);
+  visit("embeddings", counts.embeddings);
+  visit("progress_told", counts.progress_told);
 }
 
 inline void add(Counts& sum, const Counts& more) {

@@ -35,7 +35,7 @@ struct Habits {
 
 class ScriptDrawer {
  public:
-  explicit ScriptDrawer(std::uint64_t seed) : random_(seed), seed_(seed) {}
+  explicit ScriptDrawer(std::uint64_t seed) : random_(seed), others_(~seed * 3), seed_(seed) {}
 
   Script draw() {
     draw_options();
@@ -54,6 +54,8 @@ class ScriptDrawer {
     if (seed_ % 3 == 0) chats_.emplace(~seed_, script_, std::max(1, habits_.longest_prompt / 2));
     draw_requests();
     draw_faults();
+    if (seed_ % 5 < 2) draw_lines();
+    if (seed_ % 7 < 3) draw_wishes();
     std::ranges::stable_sort(script_.operations, {}, &Operation::at);
     return std::move(script_);
   }
@@ -326,12 +328,55 @@ class ScriptDrawer {
     }
   }
 
+  // ---- what came later, with chances of its own: other lives are what they were
+  // Programs beside people; sometimes few of either.
+  void draw_lines() {
+    const double background_rate = 0.1 * others_.between(1, 9);
+    for (Operation& operation : script_.operations) {
+      if (operation.kind == OperationKind::kSubmit)
+        operation.asked.background = others_.chance(background_rate);
+    }
+  }
+
+  // Progress, embeddings, and outputs that nobody wants any more.
+  void draw_wishes() {
+    const std::size_t num_operations = script_.operations.size();
+    for (std::size_t index = 0; index < num_operations; ++index) {
+      if (script_.operations[index].kind != OperationKind::kSubmit) continue;
+      ScriptedRequest& asked = script_.operations[index].asked;
+      asked.progress = others_.chance(0.5);
+      if (!asked.is_beam_search() && others_.chance(0.1)) {
+        asked = {.prompt = asked.prompt,
+                 .chat = asked.chat,
+                 .continue_answer = asked.continue_answer,
+                 .max_tokens = 1,
+                 .salt = asked.salt,
+                 .retention = asked.retention,
+                 .background = asked.background,
+                 .progress = asked.progress,
+                 .embedding = others_.between(1, 2)};
+      }
+      if (asked.num_outputs() > 1 && others_.chance(0.5)) draw_cancelled_outputs(index);
+    }
+  }
+
+  void draw_cancelled_outputs(std::size_t submit) {
+    const std::uint64_t request = script_.operations[submit].request;
+    const std::int32_t at = script_.operations[submit].at, n = script_.operations[submit].asked.num_outputs();
+    for (std::int32_t count = others_.between(1, n); count > 0; --count) {
+      Operation& cancel = add(at + others_.between(0, others_.chance(0.5) ? 2 : habits_.longest_output),
+                              OperationKind::kCancelOutput);
+      cancel.request = request;
+      cancel.amount = others_.between(0, n);  // one behind the last does not exist
+    }
+  }
+
   Operation& add(std::int32_t at, OperationKind kind) {
     script_.operations.push_back({.at = at, .kind = kind});
     return script_.operations.back();
   }
 
-  Random random_;
+  Random random_, others_;
   const std::uint64_t seed_;
   Script script_;
   Habits habits_;

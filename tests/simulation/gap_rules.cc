@@ -19,12 +19,12 @@ constexpr double kLongest = 1.5, kShortest = 0.5;  // of the target
 }  // namespace
 
 // Where prompts come first nobody shares; without paging the outputs of a group wait for each other's
-// prompts.
+// prompts; and background requests wait for their turns.
 GapRules::GapRules(const Script& script, Problem& problem)
     : script_(script),
       problem_(problem),
       has_target_(script.options.target_step_us > 0 && !script.options.prefill_first &&
-                  script.options.memory_manager == MemoryManager::kPaged),
+                  script.options.memory_manager == MemoryManager::kPaged && !has_both_lines(script)),
       pace_(pace_of(script.options)) {}
 
 void GapRules::check(const StepView& step, const std::optional<SimulatedRunner::Timing>& timing) {

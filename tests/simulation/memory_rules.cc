@@ -160,7 +160,8 @@ void MemoryRules::check_eviction(const StepView& step, std::size_t evicted,
 // Whoever starts beside others leaves 1 % of the pool, one block for each sequence that ran already, and what
 // groups that compute their prompt will need when they fork.
 void MemoryRules::check_watermark(const StepView& step) {
-  if (script_.options.memory_manager != MemoryManager::kPaged) return;
+  // (With two lines, who starts need not be the newest.)
+  if (script_.options.memory_manager != MemoryManager::kPaged || has_both_lines_) return;
   const bool starts = has_kind(step, BlockEventKind::kResume) ||
                       std::ranges::any_of(step.events, [](const EngineEvent& event) {
                         return std::holds_alternative<RequestAdmitted>(event);
@@ -301,7 +302,7 @@ void MemoryRules::check_nothing_ahead(const KvSnapshot& snapshot) {
 // ---- what is found
 
 bool MemoryRules::reads_cache(const ScriptedRequest& asked) const {
-  return script_.options.enable_prefix_caching && !asked.prompt_logprobs &&
+  return script_.options.enable_prefix_caching && !asked.needs_all_rows() &&
          script_.options.memory_manager == MemoryManager::kPaged;
 }
 
@@ -481,7 +482,8 @@ void MemoryRules::check_double_work(const StepView& step, const RequestAdmitted&
     const bool is_computing = lead.state == SequenceState::kRunning &&
                               lead.num_computed_tokens < lead.num_prompt_tokens &&
                               still != step.after.sequences.end() && still->state == SequenceState::kRunning;
-    if (!is_computing || other.salt != asked.salt) continue;
+    // (Nobody interactive waits for what a background request computes.)
+    if (!is_computing || other.salt != asked.salt || other.background > asked.background) continue;
     const auto differs = std::ranges::mismatch(other.prompt, asked.prompt).in1;
     const auto num_equal = static_cast<std::int32_t>(differs - other.prompt.begin());
     const std::int32_t num_shared = std::min(num_equal / block_size, most);

@@ -31,7 +31,7 @@ class MemoryRules {
  public:
   // All three outlive this object.
   MemoryRules(const Script& script, const SimulatedRunner& runner, Problem& problem)
-      : script_(script), runner_(runner), problem_(problem) {}
+      : script_(script), runner_(runner), problem_(problem), has_both_lines_(has_both_lines(script)) {}
 
   // Before the runner poisons what was let go in the step.
   void check(const StepView& step);
@@ -62,6 +62,7 @@ class MemoryRules {
   const Script& script_;
   const SimulatedRunner& runner_;
   Problem& problem_;
+  const bool has_both_lines_;
 };
 
 }  // namespace octavo::simulation

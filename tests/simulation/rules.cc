@@ -8,6 +8,8 @@
 #include <tuple>
 #include <variant>
 
+#include "engine/scheduler/step_budget.h"
+
 namespace octavo::simulation {
 
 namespace {
@@ -29,7 +31,23 @@ std::int32_t num_running(const KvSnapshot& snapshot, RequestId request_id, std::
 }  // namespace
 
 bool ScheduledStep::had_rows(RequestId request_id) const {
-  return std::ranges::binary_search(scheduled, request_id, {}, &SimulatedRunner::Scheduled::request_id);
+  return std::ranges::find(scheduled, request_id, &SimulatedRunner::Scheduled::request_id) != scheduled.end();
+}
+
+bool Rules::has_both_lines(const ScheduledStep& step) const {
+  bool has_interactive = false, has_background = false;
+  const auto note = [&](RequestId id) { (is_background(id) ? has_background : has_interactive) = true; };
+  for (const SequenceSnapshot& sequence : step.before.sequences) note(sequence.request_id);
+  for (const SequenceSnapshot& sequence : step.after.sequences) note(sequence.request_id);
+  for (const EngineEvent& event : step.events) {
+    if (std::holds_alternative<RequestAccepted>(event)) note(request_id_of(event));
+  }
+  return has_interactive && has_background;
+}
+
+// Of one line, so that it may have to wait for a turn.
+bool Rules::takes_turns(const ScheduledStep& step, RequestId request_id) const {
+  return is_background(request_id) && has_both_lines(step);
 }
 
 void Rules::check(const ScheduledStep& step) {
@@ -59,6 +77,7 @@ void Rules::check_groups(const ScheduledStep& step) {
   if (script_.options.memory_manager != MemoryManager::kPaged) return;
   for (const SimulatedRunner::Scheduled& scheduled : step.scheduled) {
     if (ever_paused_.contains(scheduled.request_id)) continue;
+    if (with_cancelled_outputs_.contains(scheduled.request_id)) continue;
     const std::int32_t num_live = num_running(step.before, scheduled.request_id);
     const bool take_turns = step.scheduled.size() == 1 && num_live > script_.options.max_num_batched_tokens;
     if (scheduled.num_targets > 0 && scheduled.num_targets < num_live && !take_turns)
@@ -67,17 +86,18 @@ void Rules::check_groups(const ScheduledStep& step) {
 }
 
 // First come, first served; latest preempted first; resumed before newer: what runs has arrived before all
-// that waits or is swapped out. Sequences have their ids by arrival, so this holds for the outputs of one
-// request, too.
+// that waits or is swapped out of its line. Sequences have their ids by arrival, so this holds for the
+// outputs of one request, too.
 void Rules::check_order(const KvSnapshot& snapshot) {
   RequestId first_running{}, last_running{};
   std::int32_t num_running = 0;
-  const SequenceSnapshot* waiting = nullptr;
+  const SequenceSnapshot* waiting_in[2] = {};
   const SequenceSnapshot* previous = nullptr;
   for (const SequenceSnapshot& sequence : snapshot.sequences) {
     if (previous && previous->sequence_id >= sequence.sequence_id)
       problem_.note(sequence.request_id, "stands behind newer sequences");
     previous = &sequence;
+    const SequenceSnapshot*& waiting = waiting_in[is_background(sequence.request_id) ? 1 : 0];
     if (sequence.state != SequenceState::kRunning) {
       if (!waiting) waiting = &sequence;
       continue;
@@ -111,7 +131,8 @@ void Rules::check_pauses(const ScheduledStep& step) {
 
 // For the first time: the request has the pool for itself, and its prompt is computed. Beams never part.
 void Rules::check_pause(const ScheduledStep& step, RequestId id) {
-  if (!ever_paused_.insert(id).second) return;
+  // (What remains when the first output was cancelled looks like a part of the request.)
+  if (!ever_paused_.insert(id).second || with_cancelled_outputs_.contains(id)) return;
   const bool others_run = std::ranges::any_of(step.after.sequences, [&](const SequenceSnapshot& other) {
     return other.state == SequenceState::kRunning && other.request_id != id;
   });
@@ -136,7 +157,7 @@ void Rules::check_passed_over(const ScheduledStep& step) {
   }
   for (const auto& [request_id, all_decode] : decodes) {
     if (all_decode && is_due.contains(request_id) && !step.had_rows(request_id) &&
-        num_running(step.after, request_id) > 0)
+        !takes_turns(step, request_id) && num_running(step.after, request_id) > 0)
       problem_.note(request_id, "decodes, and was passed over");
   }
 }
@@ -145,7 +166,12 @@ void Rules::check_passed_over(const ScheduledStep& step) {
 // decode.
 void Rules::check_prompts_go_on(const ScheduledStep& step) {
   if (script_.options.prefill_first || step.device_failed) return;
-  const auto first = std::ranges::find_if(step.before.sequences, [](const SequenceSnapshot& sequence) {
+  const bool is_shared = has_both_lines(step);
+  const bool is_turn = std::ranges::any_of(
+      step.scheduled, [&](const SimulatedRunner::Scheduled& one) { return is_background(one.request_id); });
+  if (is_shared && is_turn) return;  // of the background line
+  const auto first = std::ranges::find_if(step.before.sequences, [&](const SequenceSnapshot& sequence) {
+    if (is_shared && is_background(sequence.request_id)) return false;
     const std::int32_t num_uncomputed = sequence.num_tokens - sequence.num_computed_tokens;
     const bool decodes = sequence.num_tokens > sequence.num_prompt_tokens && num_uncomputed <= 1;
     return sequence.state == SequenceState::kRunning && !decodes;
@@ -184,8 +210,10 @@ void Rules::check_preemptions(const ScheduledStep& step) {
     const auto* preemption = std::get_if<RequestPreempted>(&event);
     if (!preemption) continue;
     const RequestId id = preemption->request_id;
-    if (!step.scheduled.empty() && step.scheduled.back().request_id > id)
-      problem_.note(id, "preempted though a later one runs");
+    const auto is_later = [&](const SimulatedRunner::Scheduled& one) {
+      return std::pair(is_background(one.request_id), one.request_id) > std::pair(is_background(id), id);
+    };
+    if (std::ranges::any_of(step.scheduled, is_later)) problem_.note(id, "preempted though a later one runs");
     const bool was_admitted = std::ranges::any_of(
         step.events, [](const EngineEvent& other) { return std::holds_alternative<RequestAdmitted>(other); });
     if (was_admitted) problem_.note(id, "preempted in a step that admitted another");
@@ -207,7 +235,8 @@ void Rules::check_preemptions(const ScheduledStep& step) {
   }
 }
 
-// Before a newer request starts, whoever was preempted has its blocks again, or has even ended.
+// Before a newer request starts, whoever of its line, or of one before it, was preempted has its blocks
+// again, or has even ended.
 void Rules::check_admissions(const ScheduledStep& step) {
   std::int32_t num_admitted = 0;
   RequestId newest{};
@@ -216,22 +245,9 @@ void Rules::check_admissions(const ScheduledStep& step) {
     if (!admission) continue;
     ++num_admitted;
     newest = admission->request_id;
+    check_admission(step, newest);
   }
   if (num_admitted == 0) return;
-  const auto waits = [&](const SequenceSnapshot& sequence) {
-    return sequence.state != SequenceState::kRunning && ever_preempted_.contains(sequence.request_id);
-  };
-  if (std::ranges::any_of(step.after.sequences, waits))
-    problem_.note(newest, "admitted while a preempted one waits");
-  // At that time: a cancel comes before the plan.
-  const auto was_there = [&](const auto& preempted) {
-    const auto [id, first_output] = preempted;
-    return (step.had_rows(id) && is_known(step.before, id, first_output)) ||
-           is_known(step.after, id, first_output);
-  };
-  if (script_.options.admit_after_preemption == AdmissionAfterPreemption::kCompleted &&
-      std::ranges::any_of(ever_preempted_, was_there))
-    problem_.note(newest, "admitted before a preempted one was completed");
   const BatchingPolicy batching = script_.options.batching_policy;
   const bool joins_others = std::ranges::any_of(step.scheduled, [&](const SimulatedRunner::Scheduled& other) {
     return num_running(step.before, other.request_id) > 0;
@@ -240,6 +256,25 @@ void Rules::check_admissions(const ScheduledStep& step) {
     problem_.note(newest, "joined a batch that is under way");
   if (batching == BatchingPolicy::kOneAtATime && num_admitted > 1)
     problem_.note(newest, "started together with another");
+}
+
+void Rules::check_admission(const ScheduledStep& step, RequestId admitted) {
+  const auto comes_first = [&](RequestId other) { return !is_background(other) || is_background(admitted); };
+  const auto waits = [&](const SequenceSnapshot& sequence) {
+    return sequence.state != SequenceState::kRunning && ever_preempted_.contains(sequence.request_id) &&
+           comes_first(sequence.request_id);
+  };
+  if (std::ranges::any_of(step.after.sequences, waits))
+    problem_.note(admitted, "admitted while a preempted one waits");
+  // At that time: a cancel comes before the plan.
+  const auto was_there = [&](const auto& preempted) {
+    const auto [id, first_output] = preempted;
+    return comes_first(id) && ((step.had_rows(id) && is_known(step.before, id, first_output)) ||
+                               is_known(step.after, id, first_output));
+  };
+  if (script_.options.admit_after_preemption == AdmissionAfterPreemption::kCompleted &&
+      std::ranges::any_of(ever_preempted_, was_there))
+    problem_.note(admitted, "admitted before a preempted one was completed");
 }
 
 void Rules::note_ends(std::span<const EngineEvent> events) {
@@ -258,7 +293,10 @@ void Rules::check_progress(const ScheduledStep& step) {
     num_steps_without_progress_ = 0;
     return;
   }
-  const std::int32_t bound = most_steps_without_progress(step.after);
+  // Where both lines are there, a turn of the one delays the prompts of the other, and the step before it in
+  // which blocks change hands draws nothing.
+  const std::int32_t bound = most_steps_without_progress(step.after) * (has_both_lines(step) ? 2 : 1) +
+                             (has_both_lines(step) ? 4 : 0);
   if (++num_steps_without_progress_ > bound) problem_.note("no token in " + std::to_string(bound) + " steps");
 }
 
@@ -278,7 +316,14 @@ std::int32_t Rules::most_steps_without_progress(const KvSnapshot& snapshot) cons
       work.num_tokens += sequence.num_prompt_tokens;
     work.num_tokens += num_own + (num_own > 0 ? script_.options.block_size - 1 : 0);
   }
-  const std::int32_t chunk = script_.options.max_num_batched_tokens;
+  // Prompts beside outputs, and those of background requests, keep to the target: as few rows as there must
+  // be.
+  const bool has_background =
+      std::ranges::any_of(works, [&](const auto& work) { return is_background(work.first); });
+  const std::int32_t most_rows = script_.options.max_num_batched_tokens;
+  const std::int32_t chunk = has_background && script_.options.target_step_us > 0
+                                 ? std::min(most_rows, scheduler::kFewestPromptRows)
+                                 : most_rows;
   std::int32_t most = 0;  // where prompts come first, all of them do
   for (const auto& [request_id, work] : works) {
     // Behind a system prompt, where the next turn will part, and where a sibling takes over, chunks end.

@@ -35,6 +35,9 @@ class Rules {
   Rules(const Script& script, const SimulatedRunner& runner, Problem& problem)
       : script_(script), runner_(runner), problem_(problem) {}
 
+  // An output of it ends before the others, or never begins.
+  void note_cancelled_output(RequestId request_id) { with_cancelled_outputs_.insert(request_id); }
+
   // Of every step, also one that only handled commands; before check().
   void note_ends(std::span<const EngineEvent> events);
   void check(const ScheduledStep& step);
@@ -45,11 +48,15 @@ class Rules {
   static void recount_states(const KvSnapshot& snapshot, KvFigures& recount);
 
  private:
+  bool is_background(RequestId request_id) const { return runner_.asked(request_id).background; }
+  bool has_both_lines(const ScheduledStep& step) const;
+  bool takes_turns(const ScheduledStep& step, RequestId request_id) const;
   void check_order(const KvSnapshot& snapshot);
   void check_pauses(const ScheduledStep& step);
   void check_pause(const ScheduledStep& step, RequestId id);
   void check_groups(const ScheduledStep& step);
   void check_admissions(const ScheduledStep& step);
+  void check_admission(const ScheduledStep& step, RequestId admitted);
   void check_preemptions(const ScheduledStep& step);
   void check_passed_over(const ScheduledStep& step);
   void check_prompts_go_on(const ScheduledStep& step);
@@ -67,7 +74,8 @@ class Rules {
   std::int32_t num_steps_without_progress_ = 0;
   std::map<RequestId, std::int32_t> ever_preempted_;  // and not ended: from which output on
   std::set<RequestId> ever_paused_;                   // of those, some outputs without the others
-  std::vector<bool> named_, host_named_;              // scratch
+  std::set<RequestId> with_cancelled_outputs_;
+  std::vector<bool> named_, host_named_;  // scratch
 };
 
 }  // namespace octavo::simulation

@@ -81,6 +81,9 @@ void visit_fields(ScriptedRequest& asked, Visitor visit) {
   visit("length_penalty_tenths", asked.length_penalty_tenths);
   visit("early_stopping", asked.early_stopping);
   visit("biased", asked.biased);
+  visit("background", asked.background);
+  visit("progress", asked.progress);
+  visit("embedding", asked.embedding);
 }
 
 // What shrinking strives for, and what a line of text leaves out.
@@ -96,6 +99,7 @@ struct NamedKind {
 };
 constexpr NamedKind kKinds[] = {{OperationKind::kSubmit, "submit"},
                                 {OperationKind::kCancel, "cancel"},
+                                {OperationKind::kCancelOutput, "cancel_output"},
                                 {OperationKind::kCancelSwapped, "cancel_swapped"},
                                 {OperationKind::kResetPrefixCache, "reset_prefix_cache"},
                                 {OperationKind::kReleasePins, "release_pins"},
@@ -106,11 +110,13 @@ constexpr NamedKind kKinds[] = {{OperationKind::kSubmit, "submit"},
                                 {OperationKind::kIntakeSleeps, "intake_sleeps"}};
 
 bool names_request(OperationKind kind) {
-  return kind == OperationKind::kSubmit || kind == OperationKind::kCancel;
+  return kind == OperationKind::kSubmit || kind == OperationKind::kCancel ||
+         kind == OperationKind::kCancelOutput;
 }
 bool has_amount(OperationKind kind) {
-  return kind == OperationKind::kFailStep || kind == OperationKind::kFailSwap ||
-         kind == OperationKind::kReaderSleeps || kind == OperationKind::kIntakeSleeps;
+  return kind == OperationKind::kCancelOutput || kind == OperationKind::kFailStep ||
+         kind == OperationKind::kFailSwap || kind == OperationKind::kReaderSleeps ||
+         kind == OperationKind::kIntakeSleeps;
 }
 
 // ---- values as text
@@ -432,6 +438,14 @@ std::string content_of(const ScriptedMessage& message) {
   return ToyTokenizer().decode(tokens, /*skip_special=*/!is_asked);
 }
 
+bool has_both_lines(const Script& script) {
+  bool has[2] = {};
+  for (const Operation& operation : script.operations) {
+    if (operation.kind == OperationKind::kSubmit) has[operation.asked.background ? 1 : 0] = true;
+  }
+  return has[0] && has[1];
+}
+
 GenerationRequest to_request(const ScriptedRequest& asked) {
   GenerationRequest request;
   if (asked.chat.empty()) {
@@ -453,6 +467,10 @@ GenerationRequest to_request(const ScriptedRequest& asked) {
   if (asked.prompt_logprobs) sampling.prompt_logprobs = 0;
   sampling.logprobs = asked.logprobs;
   request.retention = asked.retention;
+  if (asked.background) request.priority = RequestPriority::kBackground;
+  request.reports_prompt_progress = asked.progress;
+  if (asked.is_embedding())
+    request.embedding = {.pooling = asked.embedding == 1 ? Pooling::kLast : Pooling::kMean};
   if (!asked.is_beam_search()) return request;
   sampling.beam_width = asked.beam_width;
   sampling.length_penalty = asked.length_penalty_tenths / 10.0;

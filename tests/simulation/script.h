@@ -81,15 +81,21 @@ struct ScriptedRequest {
   std::int32_t beam_width = 0;  // 0: none
   std::int32_t length_penalty_tenths = 10;
   bool early_stopping = false;
-  bool biased = false;  // the search follows other log-probabilities than it reports
+  bool background = false;
+  bool progress = false;       // is told how far its prompt is
+  std::int32_t embedding = 0;  // 1: of the last token, 2: the mean; then nothing is generated
+  bool biased = false;         // the search follows other log-probabilities than it reports
 
   bool is_beam_search() const { return beam_width != 0; }
+  bool is_embedding() const { return embedding != 0; }
+  bool needs_all_rows() const { return prompt_logprobs || embedding == 2; }
   std::int32_t num_outputs() const { return is_beam_search() ? beam_width : n; }
 };
 
 enum class OperationKind : std::uint8_t {
   kSubmit,
   kCancel,
+  kCancelOutput,   // the output number `amount` of a request
   kCancelSwapped,  // the first request that is swapped out, now or later
   kResetPrefixCache,
   kReleasePins,
@@ -103,7 +109,7 @@ enum class OperationKind : std::uint8_t {
 struct Operation {
   std::int32_t at = 0;  // before step number `at`, from 0
   OperationKind kind = OperationKind::kSubmit;
-  std::uint64_t request = 0;   // submit: ascending; cancel
+  std::uint64_t request = 0;   // submit: ascending; cancels
   ScriptedRequest asked = {};  // submit
   std::int32_t amount = 0;
 };
@@ -120,6 +126,9 @@ struct Script {
   Clients clients = {};
   std::vector<Operation> operations;  // ascending by `at`
 };
+
+// Whether people and programs share the engine.
+bool has_both_lines(const Script& script);
 
 GenerationRequest to_request(const ScriptedRequest& asked);
 

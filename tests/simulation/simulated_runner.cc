@@ -107,7 +107,11 @@ Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, ru
   for (const auto& scheduled : step.sequences) write_rows(scheduled);
   for (const auto& scheduled : step.sequences) {
     report_prompt_logprobs(scheduled, output);
-    draw(scheduled, output);
+    if (scheduled.pooling) {
+      report_hidden_states(scheduled, output);
+    } else {
+      draw(scheduled, output);
+    }
   }
   awaits_settling_ = step.num_draft_tokens > 0 || options_.speculative == Speculation::kMtp;
   return {};
@@ -155,13 +159,19 @@ void SimulatedRunner::check_budgets(const scheduler::SchedulerOutput& step) {
     const auto num_targets = static_cast<std::int32_t>(scheduled.samples.size()) - scheduled.num_draft_tokens;
     num_samples += static_cast<std::size_t>(num_targets);
     num_drafted += scheduled.num_draft_tokens;
-    const bool in_order = !previous || (previous->request_id <= scheduled.request_id &&
-                                        previous->sequence_id < scheduled.sequence_id);
+    const auto line_of = [this](const auto* one) { return asked(one->request_id).background; };
+    const bool in_order =
+        !previous || line_of(previous) < line_of(&scheduled) ||
+        (line_of(previous) == line_of(&scheduled) && previous->request_id <= scheduled.request_id &&
+         previous->sequence_id < scheduled.sequence_id);
     if (!in_order) note("the sequences of a step stand out of order");
     previous = &scheduled;
     if (scheduled_.empty() || scheduled_.back().request_id != scheduled.request_id)
       scheduled_.push_back({scheduled.request_id});
-    scheduled_.back().num_targets += num_targets;
+    const bool ends_embedding =
+        scheduled.pooling &&
+        known_end(scheduled) == static_cast<std::int32_t>(scheduled.prompt_token_ids.size());
+    scheduled_.back().num_targets += num_targets + (ends_embedding ? 1 : 0);
   }
   const auto max_num_seqs = static_cast<std::size_t>(options_.max_num_seqs);
   if (num_rows > options_.max_num_batched_tokens) note("a step has more rows than max_num_batched_tokens");
@@ -277,7 +287,9 @@ void SimulatedRunner::check_rows(const scheduler::ScheduledSequence& scheduled) 
   }
   if (!std::ranges::equal(scheduled.known_token_ids, truth.token_ids))
     note(name_of(scheduled) + ": it is told other tokens than were drawn");
-  if (scheduled.samples.empty() == (end == num_known))
+  if (scheduled.pooling.has_value() != asked(scheduled.request_id).is_embedding())
+    note(name_of(scheduled) + " gives hidden states that nobody asked for, or none");
+  if (!scheduled.pooling && scheduled.samples.empty() == (end == num_known))
     note(name_of(scheduled) + ": drawn before its end, or not at it");
   if (static_cast<std::int64_t>(scheduled.block_table.size() * block_size_) < end_position(scheduled)) {
     return note(name_of(scheduled) + ": its table does not cover its rows");
@@ -600,6 +612,21 @@ void SimulatedRunner::report_prompt_logprobs(const scheduler::ScheduledSequence&
                                       .position = position + 1,
                                       .logprob = ToyModel::prompt_logprob(*slot(scheduled, position), next)});
   }
+}
+
+// Each made of what its slot holds; of the last row's, all slots are looked at.
+void SimulatedRunner::report_hidden_states(const scheduler::ScheduledSequence& scheduled,
+                                           runner::RunnerOutput& output) {
+  read_slots(scheduled, end_position(scheduled));
+  const auto num_prompt = static_cast<std::int32_t>(scheduled.prompt_token_ids.size());
+  if (scheduled.pooling == Pooling::kLast && end_position(scheduled) < num_prompt) return;
+  const std::int32_t first = scheduled.pooling == Pooling::kLast ? num_prompt - 1 : scheduled.start_position;
+  runner::HiddenStates hidden{scheduled.sequence_id, scheduled.request_id, first, ToyModel::kWidth, {}};
+  for (std::int32_t position = first; position < end_position(scheduled); ++position) {
+    for (std::int32_t i = 0; i < ToyModel::kWidth; ++i)
+      hidden.values.push_back(ToyModel::hidden_state(*slot(scheduled, position), i));
+  }
+  output.hidden_states.push_back(std::move(hidden));
 }
 
 // ---- memory

@@ -157,6 +157,7 @@ class SimulatedRunner final : public runner::Runner {
   runner::SampledToken rank_candidates(const scheduler::ScheduledSequence& scheduled,
                                        const scheduler::SampleTarget& target, std::uint64_t folded);
   void report_prompt_logprobs(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output);
+  void report_hidden_states(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output);
   std::span<std::uint64_t> device_block(BlockId block);
   std::span<std::uint64_t> host_block(BlockId block);
   void spoil(std::span<std::uint64_t> slots);

@@ -18,6 +18,7 @@
 #include "tests/simulation/intake_rules.h"
 #include "tests/simulation/memory_rules.h"
 #include "tests/simulation/preemption_rules.h"
+#include "tests/simulation/priority_rules.h"
 #include "tests/simulation/problem.h"
 #include "tests/simulation/retention_rules.h"
 #include "tests/simulation/rules.h"
@@ -54,6 +55,7 @@ class Simulation {
         retention_rules_(script_, runner_, problem_),
         admission_rules_(script_, runner_, problem_),
         preemption_rules_(script_, problem_),
+        priority_rules_(script_, runner_, problem_),
         gap_rules_(script_, problem_),
         replayed_({.block_size = script.options.block_size,
                    .num_blocks = script.options.num_blocks,
@@ -114,6 +116,7 @@ class Simulation {
         preparation_.add({{request_id, to_request(operation.asked), clock_.now_us()}});
         return prepare(commands);
       case OperationKind::kCancel: return cancel(request_id, commands);
+      case OperationKind::kCancelOutput: return cancel_output(request_id, operation.amount, commands);
       case OperationKind::kCancelSwapped: ++num_swapped_to_cancel_; return;
       case OperationKind::kResetPrefixCache:
         ++counts_.resets;
@@ -167,6 +170,13 @@ class Simulation {
     commands.emplace_back(CancelRequest{request_id});
   }
 
+  void cancel_output(RequestId request_id, std::int32_t index, std::vector<EngineCommand>& commands) {
+    answers_.output_cancelled(request_id, index);
+    rules_.note_cancelled_output(request_id);
+    if (!preparation_.cancel_output(request_id, index))
+      commands.emplace_back(CancelOutput{request_id, index});
+  }
+
   bool is_idle() const { return !core_.has_work() && preparation_.empty(); }
 
   void cancel_swapped(std::vector<EngineCommand>& commands) {
@@ -208,6 +218,7 @@ class Simulation {
     for (const RequestId request_id : std::exchange(cancelled_, {})) {
       if (answers_.is_open(request_id)) problem_.note(request_id, "not ended by its cancel");
     }
+    if (answers_.goes_on_cancelled()) problem_.note("an output goes on that was cancelled");
     if (is_idle() && answers_.num_open() > 0) answers_.check_all_ended();
     reader_.step(events, problem_);
     check_state(events, device_failed);
@@ -252,6 +263,9 @@ class Simulation {
     admission_rules_.check(step, misses_of(events));
     preemption_rules_.check(step);
     for (const StepRecord& record : trace.steps) preemption_rules_.learn(record, device_failed);
+    priority_rules_.check(step, scheduled);
+    counts_.passed_over = priority_rules_.num_passed_over();
+    counts_.gave_way = priority_rules_.num_gave_way();
     gap_rules_.check(step, runner_.take_timing());
     counts_.judged_gaps = gap_rules_.num_judged();
     runner_.poison_unfilled(snapshot_);
@@ -315,7 +329,9 @@ class Simulation {
       bound += operation.amount;
       const ScriptedRequest& asked = operation.asked;
       const auto length = static_cast<std::int64_t>(asked.prompt.size()) + asked.max_tokens;
-      bound += 8 * (length / fewest_prompt_rows() + asked.max_tokens + 3) * asked.num_outputs();
+      // (Background requests may have a part in one step of 65.)
+      bound += (has_both_lines(script_) ? 80 : 8) * (length / fewest_prompt_rows() + asked.max_tokens + 3) *
+               asked.num_outputs();
     }
     return bound;
   }
@@ -376,6 +392,7 @@ class Simulation {
   RetentionRules retention_rules_;
   AdmissionRules admission_rules_;
   PreemptionRules preemption_rules_;
+  PriorityRules priority_rules_;
   GapRules gap_rules_;
   SlowReader reader_;
 

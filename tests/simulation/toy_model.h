@@ -60,6 +60,12 @@ struct ToyModel {
            mix64(folded) % static_cast<std::uint64_t>(invalid_logits_period) == 0;
   }
 
+  // Of the token that ends this prefix.
+  static constexpr std::int32_t kWidth = 3;
+  static float hidden_state(std::uint64_t prefix_hash, std::int32_t index) {
+    return static_cast<float>(extend(prefix_hash, index) >> 44) / 1024.0f - 500.0f;
+  }
+
   static float prompt_logprob(std::uint64_t prefix_hash, TokenId token) {
     return -static_cast<float>(extend(prefix_hash, token) >> 50) / 1024.0f;
   }

@@ -36,6 +36,7 @@ const std::map<std::string, std::string>& operations() {
       {"feed_forward_experts", "feed_forward_experts"},
       {"join_next_tokens", "join_next_tokens"},
       {"logits", "logits"},
+      {"hidden_states", "hidden_states"},
       {"draw_tokens", "draw_tokens"},
       {"softmax_weights", "softmax_weights"},
       {"copy_blocks", "block_copy"},

@@ -107,6 +107,8 @@ class Answers {
   void fold_event(Answer& answer, const RequestAdmitted& event);
   void fold_event(Answer& answer, const TokensGenerated& event);
   void fold_event(Answer& answer, const RequestPreempted& event);
+  void fold_event(Answer&, const PromptProgress&) {}  // nor for these
+  void fold_event(Answer&, const EmbeddingComputed&) {}
   void fold_event(Answer& answer, const OutputFinished& event);
   void fold_event(Answer& answer, const RequestFinished& event);
   void fold_event(Answer& answer, const RequestFailed& event);

@@ -110,6 +110,7 @@ void Batch::submit_row(std::size_t row) {
       request.prompt = *plan.prompt;
       request.sampling = state_->settings[setting].sampling;
       request.sampling.seed = cell_at({row, setting}).seed;
+      request.priority = RequestPriority::kBackground;  // nobody waits for a grid as for the chat beside it
       requests.push_back(std::move(request));
       places.push_back({row, setting});
     }

@@ -75,6 +75,8 @@ class Batch {
   void fold_event(ui::BatchCell& cell, const TokensGenerated& event);
   void fold_event(ui::BatchCell& cell, const BeamsAdvanced& event);
   void fold_event(ui::BatchCell& cell, const RequestPreempted& event);
+  void fold_event(ui::BatchCell&, const PromptProgress&) {}  // nobody here asks for these
+  void fold_event(ui::BatchCell&, const EmbeddingComputed&) {}
   void fold_event(ui::BatchCell& cell, const OutputFinished& event);
   void fold_event(ui::BatchCell& cell, const RequestFinished& event);
   void fold_event(ui::BatchCell& cell, const RequestFailed& event);

@@ -128,6 +128,8 @@ class Comparison {
   void fold_event(Lane& lane, const TokensGenerated& event);
   void fold_event(Lane& lane, const BeamsAdvanced& event);
   void fold_event(Lane& lane, const RequestPreempted& event);
+  void fold_event(Lane&, const PromptProgress&) {}  // nobody here asks for these
+  void fold_event(Lane&, const EmbeddingComputed&) {}
   void fold_event(Lane& lane, const OutputFinished& event);
   void fold_event(Lane& lane, const RequestFinished& event);
   void fold_event(Lane& lane, const RequestFailed& event);
