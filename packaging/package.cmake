@@ -19,8 +19,11 @@ add_custom_command(OUTPUT ${icon_files} COMMAND octavo_write_icons ${icon_folder
 set(copyright_file ${CMAKE_BINARY_DIR}/copyright)
 set(copyright_parts ${desktop_folder}/copyright.txt ${imgui_folder}/LICENSE.txt ${implot_folder}/LICENSE
     ${sentencepiece_folder}/LICENSE ${sentencepiece_folder}/third_party/protobuf-lite/LICENSE
-    ${sentencepiece_folder}/third_party/darts_clone/LICENSE)
-add_custom_command(OUTPUT ${copyright_file} COMMAND cat ${copyright_parts} > ${copyright_file} DEPENDS ${copyright_parts})
+    ${sentencepiece_folder}/third_party/darts_clone/LICENSE ${OCTAVO_XGRAMMAR}/NOTICE ${OCTAVO_XGRAMMAR}/LICENSE
+    ${OCTAVO_XGRAMMAR}/3rdparty/dlpack/LICENSE)
+set(picojson ${OCTAVO_XGRAMMAR}/3rdparty/picojson/picojson.h)  # its licence is the beginning of its only file
+add_custom_command(OUTPUT ${copyright_file} COMMAND cat ${copyright_parts} > ${copyright_file}
+                   COMMAND head -n 27 ${picojson} >> ${copyright_file} DEPENDS ${copyright_parts} ${picojson})
 
 add_custom_target(octavo_package_files DEPENDS octavo ${icon_files} ${copyright_file})
 

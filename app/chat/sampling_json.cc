@@ -1,5 +1,7 @@
 #include "app/chat/sampling_json.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -9,6 +11,7 @@
 #include <optional>
 #include <type_traits>
 #include <utility>
+#include <variant>
 
 #include "engine/base/text.h"
 
@@ -100,6 +103,48 @@ bool assign_logit_bias(const json& source, std::map<TokenId, double>& logit_bias
   return true;
 }
 
+// The options that say which form outputs have, of which a person gives one.
+constexpr std::array kStructureOptions = {"json_object", "json_schema", "regex",
+                                          "grammar",     "choice",      "structural_tag"};
+
+bool is_structure_option(std::string_view key) {
+  return std::ranges::any_of(kStructureOptions, [&](std::string_view one) { return one == key; });
+}
+
+// A schema's text keeps the order of its properties; one that is written as an object does not.
+bool assign_structure(const std::string& key, const json& value, std::optional<StructuredOutput>& wanted) {
+  if (value.is_null()) {
+    wanted.reset();
+    return true;
+  }
+  if (key == "json_object") {
+    if (value.is_boolean() && value.get<bool>()) wanted = AnyJsonObject{};
+    return value.is_boolean();
+  }
+  if (key == "choice") {
+    ChoiceOfTexts choice;
+    if (!assign_texts(value, choice.texts)) return false;
+    wanted = std::move(choice);
+    return true;
+  }
+  const bool may_be_object = key == "json_schema" || key == "structural_tag";
+  if (!value.is_string() && !(may_be_object && value.is_object())) return false;
+  std::string text = value.is_string() ? value.get<std::string>()
+                                       : value.dump(-1, ' ', false, json::error_handler_t::replace);
+  if (key == "json_schema") wanted = JsonSchema{std::move(text)};
+  if (key == "regex") wanted = RegularExpression{std::move(text)};
+  if (key == "grammar") wanted = GrammarText{std::move(text)};
+  if (key == "structural_tag") wanted = StructuralTag{std::move(text)};
+  return true;
+}
+
+void add_structure(const AnyJsonObject&, json& object) { object["json_object"] = true; }
+void add_structure(const JsonSchema& wanted, json& object) { object["json_schema"] = wanted.schema; }
+void add_structure(const RegularExpression& wanted, json& object) { object["regex"] = wanted.pattern; }
+void add_structure(const GrammarText& wanted, json& object) { object["grammar"] = wanted.text; }
+void add_structure(const ChoiceOfTexts& wanted, json& object) { object["choice"] = wanted.texts; }
+void add_structure(const StructuralTag& wanted, json& object) { object["structural_tag"] = wanted.json; }
+
 // nullopt: there is no such option; false: the value has the wrong type.
 std::optional<bool> assign_option(const std::string& key, const json& value, SamplingParams& sampling) {
   if (key == "n") return assign(as_integer<std::int32_t>(value), sampling.n);
@@ -123,6 +168,7 @@ std::optional<bool> assign_option(const std::string& key, const json& value, Sam
     return read_token_ids(value, sampling.allowed_token_ids.emplace());
   }
   if (key == "bad_words") return assign_texts(value, sampling.bad_words);
+  if (is_structure_option(key)) return assign_structure(key, value, sampling.structured_output);
   if (key == "early_stopping") return assign_bool(value, sampling.early_stopping);
   if (key == "stop") return assign_texts(value, sampling.stop);
   if (key == "stop_token_ids") return read_token_ids(value, sampling.stop_token_ids);
@@ -171,6 +217,8 @@ json sampling_to_json(const SamplingParams& params) {
   if (params.seed) object["seed"] = *params.seed;
   if (params.include_stop_str_in_output) object["include_stop_str_in_output"] = true;
   if (!params.bad_words.empty()) object["bad_words"] = params.bad_words;
+  if (params.structured_output)
+    std::visit([&](const auto& wanted) { add_structure(wanted, object); }, *params.structured_output);
   return object;
 }
 
@@ -197,7 +245,7 @@ Result<SamplingParams> stored_sampling(const json& object) {
     const json known = sampling_to_json({.seed = 0});
     kept = json::object();
     for (const auto& [key, value] : object.items()) {
-      if (known.contains(key)) kept[key] = value;
+      if (known.contains(key) || is_structure_option(key)) kept[key] = value;
     }
   }
   OCTAVO_TRY(SamplingParams params, sampling_from_json(kept, {}, UnknownOptions::kIgnore, "sampling"));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/commands/input.h"
 #include "engine/model/model_files.h"
 
 namespace octavo::app {
@@ -167,6 +168,68 @@ void add_template_flag(CLI::App& command, std::optional<std::string>& values) {
                      "What the model's chat template is told, as JSON: {\"enable_thinking\": false}");
 }
 
+namespace {
+
+void choose_structure(SamplingParams& sampling, const std::string& option, StructuredOutput wanted) {
+  if (sampling.structured_output) {
+    throw CLI::ValidationError(option,
+                               "give one of --json-object, --json-schema, --regex, --grammar and --choice");
+  }
+  sampling.structured_output = std::move(wanted);
+}
+
+std::string text_of_file(const std::string& option, const std::string& path) {
+  auto text = read_input(path);
+  if (!text) throw CLI::ValidationError(option, text.error().message);
+  return *std::move(text);
+}
+
+// What the outputs have to be, whatever the model would say.
+void add_structure_flags(CLI::App& command, SamplingParams& sampling) {
+  command.add_flag_function(
+      "--json-object",
+      [&sampling](std::int64_t) { choose_structure(sampling, "--json-object", AnyJsonObject{}); },
+      "Generate any JSON object");
+  command
+      .add_option_function<std::string>(
+          "--json-schema",
+          [&sampling](const std::string& given) {
+            const bool is_text = given.find('{') != std::string::npos;
+            choose_structure(sampling, "--json-schema",
+                             JsonSchema{is_text ? given : text_of_file("--json-schema", given)});
+          },
+          "Generate JSON that is valid by this schema")
+      ->type_name("FILE|JSON")
+      ->allow_extra_args(false);
+  command
+      .add_option_function<std::string>(
+          "--regex",
+          [&sampling](const std::string& pattern) {
+            choose_structure(sampling, "--regex", RegularExpression{pattern});
+          },
+          "Generate text that matches this regular expression as a whole")
+      ->allow_extra_args(false);
+  command
+      .add_option_function<std::string>(
+          "--grammar",
+          [&sampling](const std::string& path) {
+            choose_structure(sampling, "--grammar", GrammarText{text_of_file("--grammar", path)});
+          },
+          "Generate text within the grammar in this file (EBNF or GBNF, from the rule root)")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--choice",
+          [&sampling](const std::vector<std::string>& texts) {
+            choose_structure(sampling, "--choice", ChoiceOfTexts{texts});
+          },
+          "Generate one of these texts (repeatable)")
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
 void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
   command.add_option("--n", sampling.n, "Outputs per prompt")->capture_default_str();
   command.add_option("--best-of", sampling.best_of, "Generate this many outputs and return the n likeliest");
@@ -232,6 +295,7 @@ void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
       ->allow_extra_args(false);
   command.add_option("--bad-words", sampling.bad_words, "Never generate this text (repeatable)")
       ->allow_extra_args(false);
+  add_structure_flags(command, sampling);
   command
       .add_option_function<std::vector<std::string>>(
           "--logit-bias",

@@ -31,7 +31,6 @@ constexpr std::size_t kMostTokensOfThinkingMark = 16;
 constexpr std::array kUnsupportedInChats = {
     UnsupportedField{"functions", Harmless::kEmpty},
     UnsupportedField{"function_call", Harmless::kAutoOrNone},
-    UnsupportedField{"response_format", Harmless::kTextFormat},
     UnsupportedField{"modalities", Harmless::kTextModality},
     UnsupportedField{"audio", Harmless::kEmpty},
     UnsupportedField{"web_search_options"},
@@ -206,12 +205,8 @@ OfferedTools read_chat_tools(FieldReader& fields, const ServedModel& model) {
     tools.push_back(read_chat_tool(tool));
     fields.adopt(tool);
   }
-  const bool may_call = read_tool_choice(fields);
-  if (tools.empty() || !fields.ok()) return {};
-  OfferedTools read{.text = tools_text(tools), .calls = {}};
-  const bool may_call_many = fields.flag("parallel_tool_calls").value_or(true);
-  if (may_call) read.calls = call_reading(read.text, !may_call_many, model);
-  return read;
+  ToolChoice choice = read_tool_choice(fields);
+  return offered_tools(fields, std::move(tools), std::move(choice), model);
 }
 
 class ChatCompletionAnswer final : public OpenAiAnswer {
@@ -452,7 +447,7 @@ Result<Call> parse_chat_completion(const Json& body, const ServedModel& model, c
   refuse_unsupported(fields, kUnsupportedInChats);
   OfferedTools tools = read_chat_tools(fields, model);
   ChatPrompt prompt{.messages = read_chat_messages(fields)};
-  prompt.tools = std::move(tools.text);
+  prompt.tools = tools.text;
   prompt.continue_answer = read_continues_answer(fields, prompt.messages);
   prompt.template_values = read_template_values(fields, model);
 
@@ -465,6 +460,8 @@ Result<Call> parse_chat_completion(const Json& body, const ServedModel& model, c
   const StreamFields stream = read_stream(fields);
   check_streams(fields, sampling, stream.stream);
   std::string cache_salt = read_cache_salt(fields);
+  Call call;
+  demand_form(fields, read_structured_output(fields), tools, prompt, model, identity, sampling, call.notes);
   OCTAVO_TRY_VOID(fields.check());
   OCTAVO_TRY_VOID(check_sampling(sampling, model));
 
@@ -475,7 +472,6 @@ Result<Call> parse_chat_completion(const Json& body, const ServedModel& model, c
                   .model = model.name(),
                   .stream = stream,
                   .num_choices = read.num_choices};
-  Call call;
   call.stream = stream.stream;
   call.answer = std::make_unique<ChatCompletionAnswer>(
       std::move(form), *model.tokenizer, num_top, sampling.prompt_logprobs,

@@ -17,6 +17,7 @@
 
 #include "app/server/openai_answer.h"
 #include "app/server/request_fields.h"
+#include "app/server/structured_fields.h"
 #include "app/server/token_text.h"
 
 namespace octavo::app {
@@ -33,7 +34,6 @@ constexpr std::array kUnsupportedInCompletions = {
     UnsupportedField{"tool_choice", Harmless::kAutoOrNone},
     UnsupportedField{"functions", Harmless::kEmpty},
     UnsupportedField{"function_call", Harmless::kAutoOrNone},
-    UnsupportedField{"response_format", Harmless::kTextFormat},
     UnsupportedField{"modalities", Harmless::kTextModality},
     UnsupportedField{"audio", Harmless::kEmpty},
     UnsupportedField{"add_special_tokens", Harmless::kTrue, "send token ids"},
@@ -339,6 +339,7 @@ Result<Call> parse_completion(const Json& body, const ServedModel& model, const 
       read_prompts(fields, "prompt", model.description.model.vocabulary_size, kMaxCompletionPrompts);
   SamplingFields read = read_sampling(fields, model);
   SamplingParams& sampling = read.sampling;
+  sampling.structured_output = read_structured_output(fields);
   const std::int32_t max_tokens = fields.small_integer("max_tokens", 0).value_or(kUsualCompletionTokens);
   sampling.max_tokens = std::max(1, max_tokens);  // the engine generates something always
 

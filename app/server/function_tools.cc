@@ -1,8 +1,11 @@
 #include "app/server/function_tools.h"
 
+#include <algorithm>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <utility>
 
+#include "app/server/forced_calls.h"
 #include "engine/base/result.h"
 #include "engine/chat_template/tool_arguments.h"
 #include "engine/chat_template/tool_calls.h"
@@ -12,7 +15,8 @@ namespace octavo::app {
 FunctionTool read_function_tool(FieldReader& function, std::string_view schema_name) {
   FunctionTool tool{.name = read_required_text(function, "name"),
                     .description = function.text("description"),
-                    .parameters = {{"type", "object"}, {"properties", Json::object()}}};
+                    .parameters = {{"type", "object"}, {"properties", Json::object()}},
+                    .strict = function.flag("strict").value_or(false)};
   const bool is_name = is_tool_name(tool.name) && tool.name.find('.') == std::string::npos;
   if (function.ok() && !is_name) function.refuse("name", "1 to 64 letters, digits, underscores and hyphens");
   if (const Json* const schema = function.object(schema_name)) tool.parameters = *schema;
@@ -40,21 +44,79 @@ std::optional<CallReading> call_reading(const std::string& tools, bool only_firs
       .only_first = only_first};
 }
 
-bool read_tool_choice(FieldReader& fields) {
+ToolChoice read_tool_choice(FieldReader& fields) {
+  ToolChoice read{.only_first = !fields.flag("parallel_tool_calls").value_or(true)};
   const Json* const choice = fields.find("tool_choice");
-  if (choice == nullptr || *choice == "auto") return true;
-  if (*choice == "none") return false;
-  refuse_forced_call(fields, "tool_choice");
-  return true;
+  if (choice == nullptr || *choice == "auto") return read;
+  read.may_call = *choice != "none";
+  read.must_call = read.may_call;
+  if (*choice == "none" || *choice == "required") return read;
+  const Json* const function =
+      choice->is_object() && choice->contains("type") && (*choice)["type"] == "function" ? choice : nullptr;
+  if (function == nullptr) {
+    fields.refuse("tool_choice", "auto, none, required or an object of type function with a name");
+    return read;
+  }
+  const bool is_inner = function->contains("function");
+  FieldReader outer(*function, fields.path_of("tool_choice"));
+  const Json* const named = is_inner ? outer.object("function") : function;
+  if (named != nullptr) {
+    FieldReader inner(*named, is_inner ? outer.path_of("function") : fields.path_of("tool_choice"));
+    read.name = read_required_text(inner, "name");
+    outer.adopt(inner);
+  }
+  read.only_first = true;
+  fields.adopt(outer);
+  return read;
 }
 
-void refuse_forced_call(FieldReader& fields, std::string_view name) {
-  const Json* const choice = fields.find(name);
-  const std::string path = fields.path_of(name);
-  fields.fail({.code = ErrorCode::kUnsupported,
-               .message = path + " cannot be " + (choice == nullptr ? "absent" : value_for_message(*choice)) +
-                          ": a call cannot be forced before there is structured output; use auto or none",
-               .subject = path});
+OfferedTools offered_tools(FieldReader& fields, std::vector<FunctionTool> tools, ToolChoice choice,
+                           const ServedModel& model) {
+  const auto is_named = [&](const FunctionTool& tool) { return tool.name == choice.name; };
+  if (fields.ok() && choice.must_call && tools.empty())
+    fields.refuse("tool_choice", "auto or none when no function is offered in tools");
+  if (fields.ok() && choice.name && std::ranges::none_of(tools, is_named))
+    fields.refuse("tool_choice", "the name of a function in tools");
+  if (tools.empty() || !fields.ok()) return {};
+  OfferedTools read{
+      .text = tools_text(tools), .calls = {}, .tools = std::move(tools), .choice = std::move(choice)};
+  if (read.choice.may_call) read.calls = call_reading(read.text, read.choice.only_first, model);
+  return read;
+}
+
+void demand_form(FieldReader& fields, std::optional<StructuredOutput> wanted, const OfferedTools& offered,
+                 const ChatPrompt& prompt, const ServedModel& model, const CallIdentity& identity,
+                 SamplingParams& sampling, std::vector<std::string>& notes) {
+  if (!fields.ok()) return;
+  const auto fail = [&](Error error) { fields.fail(std::move(error)); };
+  if (offered.calls && offered.choice.must_call) {
+    auto format = forced_calls_format(offered.tools, offered.choice, model, notes);
+    if (!format) return fail(std::move(format).error());
+    sampling.structured_output =
+        structure_of(behind_thinking(*std::move(format), prompt, model, identity.created));
+    return;
+  }
+  if (wanted && offered.calls) {
+    auto calls = forced_calls_format(offered.tools, offered.choice, model, notes);
+    if (!calls) return fail(std::move(calls).error());
+    Json either = {{"type", "or"}, {"elements", Json::array({format_of(*wanted), *std::move(calls)})}};
+    sampling.structured_output =
+        structure_of(behind_thinking(std::move(either), prompt, model, identity.created));
+    return;
+  }
+  if (wanted) {
+    const Json format = format_of(*wanted);
+    Json whole = behind_thinking(format, prompt, model, identity.created);
+    if (whole == format)
+      sampling.structured_output = std::move(wanted);
+    else
+      sampling.structured_output = structure_of(std::move(whole));
+    return;
+  }
+  if (!offered.calls) return;
+  auto strict = strict_calls_format(offered.tools, offered.choice, model);
+  if (!strict) return fail(std::move(strict).error());
+  if (*strict) sampling.structured_output = structure_of(**std::move(strict));
 }
 
 std::string read_call_arguments(FieldReader& fields, std::string_view name) {

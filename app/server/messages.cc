@@ -332,21 +332,26 @@ FunctionTool read_message_tool(FieldReader& tool, const std::string& path, const
   return read_function_tool(tool, "input_schema");
 }
 
-// {"type": "auto" or "none", "disable_parallel_tool_use"}
-std::optional<CallReading> read_message_tool_choice(FieldReader& fields, const std::string& tools,
-                                                    const ServedModel& model) {
+// {"type": "auto", "none", "any" or "tool" with a "name", "disable_parallel_tool_use"}
+ToolChoice read_message_tool_choice(FieldReader& fields) {
+  ToolChoice read;
   const Json* const choice = fields.object("tool_choice");
-  if (choice == nullptr) return call_reading(tools, /*only_first=*/false, model);
+  if (choice == nullptr) return read;
   FieldReader inner(*choice, "tool_choice");
   const auto type = inner.text("type");
-  const bool only_first = inner.flag("disable_parallel_tool_use").value_or(false);
-  if (!type) {
+  read.only_first = inner.flag("disable_parallel_tool_use").value_or(false);
+  read.may_call = type != "none";
+  read.must_call = type == "any" || type == "tool";
+  if (type == "tool") {
+    read.name = read_required_text(inner, "name");
+    read.only_first = true;
+  } else if (!type) {
     inner.refuse_absent("type");
-  } else if (*type != "auto" && *type != "none") {
-    refuse_forced_call(inner, "type");
+  } else if (*type != "auto" && *type != "none" && *type != "any") {
+    inner.refuse("type", "auto, any, tool or none");
   }
   fields.adopt(inner);
-  return type == "auto" ? call_reading(tools, only_first, model) : std::nullopt;
+  return read;
 }
 
 OfferedTools read_message_tools(FieldReader& fields, const ServedModel& model) {
@@ -360,23 +365,21 @@ OfferedTools read_message_tools(FieldReader& fields, const ServedModel& model) {
     if (tool.ok()) tools.push_back(read_message_tool(tool, path, (*list)[i]));
     fields.adopt(tool);
   }
-  if (tools.empty() || !fields.ok()) return {};
-  OfferedTools read{.text = tools_text(tools), .calls = {}};
-  read.calls = read_message_tool_choice(fields, read.text, model);
-  return read;
+  ToolChoice choice = read_message_tool_choice(fields);
+  return offered_tools(fields, std::move(tools), std::move(choice), model);
 }
 
-void read_output_config(FieldReader& fields, const ServedModel& model, TemplateValues& values) {
-  if (fields.has("output_format"))
-    fields.fail(unsupported_message_part("output_format", "only text is supported; leave it out"));
+// The form of the answer, which stood in `output_format` before it came to `output_config`.
+std::optional<StructuredOutput> read_output_config(FieldReader& fields, const ServedModel& model,
+                                                   TemplateValues& values) {
+  auto wanted = read_output_format(fields, "output_format");
   const Json* const config = fields.object("output_config");
-  if (config == nullptr) return;
+  if (config == nullptr) return wanted;
   FieldReader inner(*config, "output_config");
-  if (inner.has("format")) {
-    inner.fail(unsupported_message_part("output_config.format", "only text is supported; leave it out"));
-  }
+  if (auto newer = read_output_format(inner, "format")) wanted = std::move(newer);
   if (const auto effort = inner.text("effort")) choose_effort(inner, "effort", *effort, model, values);
   fields.adopt(inner);
+  return wanted;
 }
 
 void read_thinking(FieldReader& fields, const ServedModel& model, TemplateValues& values) {
@@ -396,7 +399,8 @@ void read_thinking(FieldReader& fields, const ServedModel& model, TemplateValues
 
 struct MessagePrompt {
   ChatPrompt prompt;
-  std::optional<CallReading> calls;
+  OfferedTools tools;
+  std::optional<StructuredOutput> wanted;
 };
 
 // Everything that the prompt is made of.
@@ -404,13 +408,13 @@ MessagePrompt read_message_prompt(FieldReader& fields, const ServedModel& model)
   ChatPrompt prompt;
   read_model(fields, model);
   OfferedTools tools = read_message_tools(fields, model);
-  prompt.tools = std::move(tools.text);
+  prompt.tools = tools.text;
   std::string system = joined_system_texts(read_message_texts(fields, "system"));
   if (!system.empty()) prompt.messages.push_back({.role = Role::kSystem, .content = std::move(system)});
   read_message_list(fields, prompt);
   read_thinking(fields, model, prompt.template_values);
-  read_output_config(fields, model, prompt.template_values);
-  return {std::move(prompt), std::move(tools.calls)};
+  auto wanted = read_output_config(fields, model, prompt.template_values);
+  return {std::move(prompt), std::move(tools), std::move(wanted)};
 }
 
 SamplingParams read_message_sampling(FieldReader& fields) {
@@ -471,22 +475,24 @@ std::string_view anthropic_type_of(int status) {
 
 Result<Call> parse_message_call(const Json& body, const ServedModel& model, const CallIdentity& identity) {
   FieldReader fields(body);
-  auto [prompt, calls] = read_message_prompt(fields, model);
+  auto [prompt, tools, wanted] = read_message_prompt(fields, model);
   SamplingParams sampling = read_message_sampling(fields);
   const bool stream = fields.flag("stream").value_or(false);
   std::string cache_salt = read_cache_salt(fields);
   refuse_unsupported(fields, commonly_unsupported());
+  Call call;
+  demand_form(fields, std::move(wanted), tools, prompt, model, identity, sampling, call.notes);
   OCTAVO_TRY_VOID(fields.check());
   OCTAVO_TRY_VOID(check_sampling(sampling, model));
 
   std::string begun = prompt.continue_answer ? prompt.messages.back().content : std::string();
-  Call call;
   call.stream = stream;
   if (has_billing_line(body))
     call.notes.push_back("a line with a checksum, different in every request, was left out");
   call.requests.push_back(
       {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});
-  call.answer = std::make_unique<MessageAnswer>(stream, model, identity, std::move(begun), std::move(calls));
+  call.answer =
+      std::make_unique<MessageAnswer>(stream, model, identity, std::move(begun), std::move(tools.calls));
   return call;
 }
 

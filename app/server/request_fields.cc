@@ -69,14 +69,6 @@ bool is_harmless(const Json& value, Harmless harmless) {
 }
 
 constexpr std::array kCommonlyUnsupported = {
-    UnsupportedField{"guided_json"},
-    UnsupportedField{"guided_regex"},
-    UnsupportedField{"guided_choice"},
-    UnsupportedField{"guided_grammar"},
-    UnsupportedField{"structured_outputs"},
-    UnsupportedField{"structural_tag"},
-    UnsupportedField{"grammar", Harmless::kEmpty},
-    UnsupportedField{"json_schema", Harmless::kEmpty},
     UnsupportedField{"logits_processors", Harmless::kEmpty},
     UnsupportedField{"vllm_xargs", Harmless::kEmpty},
     UnsupportedField{"prompt_embeds", Harmless::kEmpty},

@@ -115,8 +115,7 @@ struct UnsupportedField {
 };
 // The first of these that has another value is the error (kUnsupported).
 void refuse_unsupported(FieldReader& fields, std::span<const UnsupportedField> unsupported);
-// Those that every protocol knows: grammars and schemas of vLLM and llama.cpp, samplers that are not built,
-// ...
+// Those that every protocol knows: samplers that are not built, ...
 std::span<const UnsupportedField> commonly_unsupported();
 
 // `model`, absent or one of its names; else kNotFound, with the name that is there, and subject "model".

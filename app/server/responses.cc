@@ -222,9 +222,6 @@ constexpr std::array kUnsupportedByResponses = {
     UnsupportedField{"background", Harmless::kFalse, "wait for the answer, or stream it"},
     UnsupportedField{"top_logprobs", Harmless::kZero, "/v1/completions tells them"},
 };
-constexpr std::array kUnsupportedTextFormats = {
-    UnsupportedField{"format", Harmless::kTextFormat, "leave it out"},
-};
 
 std::string response_element_path(std::string_view list, std::size_t index) {
   return std::string(list) + "[" + std::to_string(index) + "]";
@@ -358,15 +355,12 @@ ResponseTools read_response_tools(FieldReader& fields, const ServedModel& model)
                            {"name", added.name},
                            {"description", added.description ? Json(*added.description) : Json(nullptr)},
                            {"parameters", added.parameters},
-                           {"strict", false}});
+                           {"strict", added.strict}});
     }
     fields.adopt(tool);
   }
-  if (tools.empty() || !fields.ok()) return read;
-  read.text = tools_text(tools);
-  const bool may_call = read_tool_choice(fields);
-  const bool may_call_many = fields.flag("parallel_tool_calls").value_or(true);
-  if (may_call) read.calls = call_reading(read.text, !may_call_many, model);
+  ToolChoice choice = read_tool_choice(fields);
+  static_cast<OfferedTools&>(read) = offered_tools(fields, std::move(tools), std::move(choice), model);
   return read;
 }
 
@@ -386,12 +380,19 @@ TemplateValues read_response_reasoning(FieldReader& fields, const ServedModel& m
   return values;
 }
 
-void refuse_response_formats(FieldReader& fields) {
+std::optional<StructuredOutput> read_response_text_format(FieldReader& fields) {
   const Json* const text = fields.object("text");
-  if (text == nullptr) return;
+  if (text == nullptr) return std::nullopt;
   FieldReader inner(*text, "text");
-  refuse_unsupported(inner, kUnsupportedTextFormats);
+  auto read = read_output_format(inner, "format");
   fields.adopt(inner);
+  return read;
+}
+
+Json repeated_text_format(FieldReader& fields) {
+  const Json* const text = fields.find("text");
+  const bool has_format = text != nullptr && text->is_object() && text->contains("format");
+  return {{"format", has_format ? text->at("format") : Json{{"type", "text"}}}};
 }
 
 // What the answer repeats of the request, and what is the same in every answer.
@@ -417,7 +418,7 @@ Json response_head(FieldReader& fields, const SamplingParams& sampling, Json too
           {"reasoning", repeated("reasoning", {{"effort", nullptr}, {"summary", nullptr}})},
           {"store", false},
           {"temperature", sampling.temperature},
-          {"text", {{"format", {{"type", "text"}}}}},
+          {"text", repeated_text_format(fields)},
           {"tool_choice", repeated("tool_choice", "auto")},
           {"tools", std::move(tools)},
           {"top_p", sampling.top_p},
@@ -432,10 +433,9 @@ Result<Call> parse_response_call(const Json& body, const ServedModel& model, con
   FieldReader fields(body);
   read_model(fields, model);
   refuse_unsupported(fields, kUnsupportedByResponses);
-  refuse_response_formats(fields);
   ResponseTools tools = read_response_tools(fields, model);
   ChatPrompt prompt{.messages = read_response_input(fields)};
-  prompt.tools = std::move(tools.text);
+  prompt.tools = tools.text;
   prompt.template_values = read_response_reasoning(fields, model);
   SamplingParams sampling = read_response_sampling(fields, model);
   const bool stream = fields.flag("stream").value_or(false);
@@ -444,11 +444,13 @@ Result<Call> parse_response_call(const Json& body, const ServedModel& model, con
   fields.object("metadata");
   std::string cache_salt = read_cache_salt(fields);
   refuse_unsupported(fields, commonly_unsupported());
+  Call call;
+  demand_form(fields, read_response_text_format(fields), tools, prompt, model, identity, sampling,
+              call.notes);
   OCTAVO_TRY_VOID(fields.check());
   OCTAVO_TRY_VOID(check_sampling(sampling, model));
 
   Json head = response_head(fields, sampling, std::move(tools.told), model, identity);
-  Call call;
   call.stream = stream;
   call.requests.push_back(
       {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});

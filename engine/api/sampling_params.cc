@@ -149,6 +149,15 @@ Result<void> check_beams(const SamplingParams& params, std::int32_t vocabulary_s
                              std::to_string(*params.beam_width));
 }
 
+Result<void> check_structure(const SamplingParams& params) {
+  if (!params.structured_output) return {};
+  if (params.ignore_eos) {
+    return option_out_of_range("ignore_eos", "false with structured output, which ends where its form does",
+                               "true");
+  }
+  return validate(*params.structured_output);
+}
+
 }  // namespace
 
 Result<void> validate(const SamplingParams& params, std::int32_t vocabulary_size) {
@@ -159,6 +168,7 @@ Result<void> validate(const SamplingParams& params, std::int32_t vocabulary_size
   OCTAVO_TRY_VOID(check_texts("stop", params.stop, kMaxStopStrings));
   OCTAVO_TRY_VOID(check_texts("bad_words", params.bad_words, kMaxBadWords));
   OCTAVO_TRY_VOID(check_beams(params, vocabulary_size));
+  OCTAVO_TRY_VOID(check_structure(params));
   return {};
 }
 

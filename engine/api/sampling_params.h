@@ -1,20 +1,24 @@
 // How a request is decoded. vLLM's names, meanings and defaults (vllm/sampling_params.py).
 //
-// Order of application: allowed_token_ids, bad_words, logit_bias, min_tokens, repetition, frequency, presence
-// penalty, temperature, min_p, top_k, top_p. Log-probabilities are the model's own: taken before all of
-// these.
+// Order of application: structured_output, allowed_token_ids, bad_words, logit_bias, min_tokens, repetition,
+// frequency, presence penalty, temperature, min_p, top_k, top_p. Log-probabilities are the model's own: taken
+// before all of these.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/api/structured_output.h"
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
 
 namespace octavo {
+
+class TokenGrammar;  // engine/grammar/token_grammar.h
 
 struct SamplingParams {
   std::int32_t n = 1;  // outputs
@@ -48,6 +52,11 @@ struct SamplingParams {
   // others. As written and after a space, where that is as many tokens; another spelling is another text.
   std::vector<std::string> bad_words = {};
   std::vector<std::vector<TokenId>> bad_word_token_ids = {};  // of bad_words; the engine fills it in
+  // Only what leads to an output of this form is drawn, and where the form is complete, the end. It stands
+  // above min_tokens, which does not keep an output from ending that cannot go on. No control token is drawn
+  // but the end. What allowed_token_ids, bad_words or a stop string cut off is not put back.
+  std::optional<StructuredOutput> structured_output = {};
+  std::shared_ptr<const TokenGrammar> grammar = {};  // of structured_output; the engine fills it in
 
   // Beam search: W outputs, best score first. n, seed, temperature, top_p, top_k and min_p do not apply.
   std::optional<std::int32_t> beam_width = {};

@@ -543,16 +543,18 @@ void EngineCore::finish(ActiveRequest& request) {
 
 void EngineCore::fail_invalid_logits(RequestId request_id) {
   const auto request = requests_.find(request_id);
-  const bool may_forbid_all = request != requests_.end() && (request->second.sampling.allowed_token_ids ||
-                                                             !request->second.sampling.bad_words.empty());
-  fail(request_id,
-       Error{ErrorCode::kInvalidLogits,
-             may_forbid_all
-                 ? "no token could come next: allowed_token_ids, bad_words and min_tokens together forbid "
-                   "all that "
-                   "the model finds possible; allow more"
-                 : "the model computed no finite probability for the next token; the model file may be "
-                   "damaged, or try --activation-dtype f32"});
+  const auto forbids = [](const SamplingParams& sampling) {
+    return sampling.allowed_token_ids || !sampling.bad_words.empty() || sampling.structured_output;
+  };
+  const bool may_forbid_all = request != requests_.end() && forbids(request->second.sampling);
+  fail(
+      request_id,
+      Error{ErrorCode::kInvalidLogits,
+            may_forbid_all
+                ? "no token could come next: structured_output, allowed_token_ids, bad_words, logit_bias and "
+                  "min_tokens together forbid all that the model finds possible; allow more"
+                : "the model computed no finite probability for the next token; the model file may be "
+                  "damaged, or try --activation-dtype f32"});
 }
 
 // No effect on a request that has ended: several of its sequences may report the same failure.

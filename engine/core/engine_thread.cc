@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/base/draw_seed.h"
+#include "engine/grammar/grammar_compiler.h"
 
 namespace octavo {
 namespace {
@@ -32,6 +33,10 @@ IntakeSources real_sources(const tokenizer::Tokenizer& tokenizer,
     if (tokenizer.is_end_of_sequence(id)) ++sources.num_end_tokens;
   }
   sources.unix_time_s = [] { return static_cast<std::int64_t>(std::time(nullptr)); };
+  sources.compile_grammar = [compiler = std::make_shared<GrammarCompiler>(tokenizer)](
+                                const StructuredOutput& wanted, std::stop_token stop) {
+    return compiler->compile(wanted, std::move(stop));
+  };
   return sources;
 }
 

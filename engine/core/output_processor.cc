@@ -59,9 +59,11 @@ std::string OutputProcessor::end_now() {
 }
 
 std::optional<OutputEnd> OutputProcessor::end_by_token(TokenId token) const {
-  if (num_tokens_ > sampling_->min_tokens) {
-    if (tokenizer_->is_end_of_sequence(token) && !sampling_->ignore_eos)
-      return OutputEnd{FinishReason::kStop, {}};
+  const bool may_end = num_tokens_ > sampling_->min_tokens;
+  // Within a grammar an end is drawn before min_tokens only where nothing else can follow.
+  const bool ends_here = sampling_->structured_output || (may_end && !sampling_->ignore_eos);
+  if (ends_here && tokenizer_->is_end_of_sequence(token)) return OutputEnd{FinishReason::kStop, {}};
+  if (may_end) {
     const auto& stop_ids = sampling_->stop_token_ids;
     if (std::find(stop_ids.begin(), stop_ids.end(), token) != stop_ids.end()) {
       return OutputEnd{FinishReason::kStop, token};

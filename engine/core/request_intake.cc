@@ -142,6 +142,7 @@ Result<scheduler::NewRequest> RequestIntake::prepare_request(RequestId request_i
   OCTAVO_TRY_VOID(check_utf8("stop", request.sampling.stop));
   OCTAVO_TRY_VOID(check_utf8("bad_words", request.sampling.bad_words));
   OCTAVO_TRY_VOID(find_bad_words(request.sampling, limits));
+  OCTAVO_TRY_VOID(compile_structure(request.sampling, limits));
   OCTAVO_TRY(
       auto prompt_token_ids,
       std::visit([&](const auto& prompt) { return encode(prompt, sources_, limits); }, request.prompt));
@@ -184,6 +185,25 @@ Result<void> RequestIntake::find_bad_words(SamplingParams& sampling, const Encod
     sampling.bad_word_token_ids.push_back(std::move(token_ids));
     if (is_other) sampling.bad_word_token_ids.push_back(std::move(after_space));
   }
+  return {};
+}
+
+// An output that must have a form has to be able to end.
+Result<void> RequestIntake::compile_structure(SamplingParams& sampling, const EncodeLimits& limits) const {
+  sampling.grammar = nullptr;
+  if (!sampling.structured_output) return {};
+  const auto is_end = [&](TokenId token_id) { return sources_.tokenizer->is_end_of_sequence(token_id); };
+  if (sampling.allowed_token_ids && std::ranges::none_of(*sampling.allowed_token_ids, is_end)) {
+    return refusal(
+        "allowed_token_ids: none of them ends an output, which structured output needs; add the "
+        "end-of-sequence token",
+        "allowed_token_ids");
+  }
+  if (!sources_.compile_grammar) {
+    return option_not_built("structured_output",
+                            "this model's outputs cannot be held to a form; leave it out");
+  }
+  OCTAVO_TRY(sampling.grammar, sources_.compile_grammar(*sampling.structured_output, limits.stop));
   return {};
 }
 

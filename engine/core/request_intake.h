@@ -8,6 +8,7 @@
 #include <deque>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -30,6 +31,10 @@ struct IntakeSources {
   bool memory_ends_exactly = false;
   std::function<std::uint64_t()> draw_seed = {};   // for a request that brings none
   std::function<std::int64_t()> unix_time_s = {};  // the date that a chat template may print
+  // For a request that wants structured output: its grammar, which may take seconds. None: such requests are
+  // refused. Any thread.
+  std::function<Result<std::shared_ptr<const TokenGrammar>>(const StructuredOutput&, std::stop_token)>
+      compile_grammar = {};
 };
 
 class RequestIntake {
@@ -56,6 +61,7 @@ class RequestIntake {
   Result<scheduler::NewRequest> prepare_request(RequestId request_id, GenerationRequest request,
                                                 const tokenizer::EncodeLimits& limits);
   Result<void> find_bad_words(SamplingParams& sampling, const tokenizer::EncodeLimits& limits) const;
+  Result<void> compile_structure(SamplingParams& sampling, const tokenizer::EncodeLimits& limits) const;
   std::int32_t count_system_tokens(const Prompt& prompt, std::span<const TokenId> prompt_token_ids,
                                    const tokenizer::EncodeLimits& limits);
   std::int32_t count_next_turn_tokens(const Prompt& prompt, std::span<const TokenId> prompt_token_ids,

@@ -1,15 +1,21 @@
-// Prepares requests on a thread of its own, so that the engine never waits for a text: a prompt of megabytes
-// delays those that were submitted after it, and nobody who runs.
+// Prepares requests on threads of its own, so that the engine never waits for a text: a prompt of megabytes
+// delays those that were submitted after it, and nobody who runs. What wants structured output delays nobody
+// but others that want it, and of these two are compiled at a time: a grammar may take seconds, so such a
+// request enters the engine when it is ready, before others or after them.
 //
-// Thread: any. `deliver` is called with the queue locked, so that what it is given keeps its order; it may
+// Thread: any. `deliver` is called with the queues locked, so that what it is given keeps its order; it may
 // wait for the engine to take its commands, and must not call the preparer.
 #pragma once
 
+#include <array>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "engine/base/ids.h"
@@ -26,7 +32,7 @@ class RequestPreparer {
   RequestPreparer(IntakeSources sources, Deliver deliver);
   ~RequestPreparer() { close(); }
 
-  // Abandons what is not prepared, delivers that, and ends the thread. A second call has no effect.
+  // Abandons what is not prepared, delivers that, and ends the threads. A second call has no effect.
   void close();
 
   // One call's requests; they are delivered together. False: closed, and nothing was taken.
@@ -39,17 +45,22 @@ class RequestPreparer {
   void cancel_output(RequestId request_id, std::int32_t output_index);
 
  private:
-  void run();
+  enum class Work { kTexts, kStructured };
+  using QueuePointer = std::shared_ptr<PreparationQueue>;  // a thread may finish in one that has been left
+
+  void run(Work work);
+  std::optional<std::pair<QueuePointer, PreparationQueue::Job>> take(Work work);
   void deliver_ready();
 
+  const IntakeSources sources_;
   const Deliver deliver_;
-  RequestIntake intake_;  // preparing thread only
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  PreparationQueue queue_;  // guarded by mutex_
-  bool closing_ = false;    // guarded by mutex_
-  std::thread thread_;      // last: everything above exists before it runs
+  // Guarded by mutex_. The first is of texts, in order; each other of one call that wants structured output.
+  std::vector<QueuePointer> queues_;
+  bool closing_ = false;                // guarded by mutex_
+  std::array<std::thread, 3> threads_;  // last: everything above exists before they run
 };
 
 }  // namespace octavo

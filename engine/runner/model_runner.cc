@@ -128,6 +128,7 @@ ModelRunner::ModelRunner(RunnerParts parts, model::Transformer transformer, Pool
       pools_(std::move(pools)),
       clock_(std::move(parts.clock)),
       sampler_(config_.vocabulary_size, std::move(parts.end_token_ids), *backend_),
+      masks_(config_.vocabulary_size),
       expert_layers_(transformer_.expert_layers()) {
   logits_.resize(static_cast<std::size_t>(kLogitsRows) * static_cast<std::size_t>(config_.vocabulary_size));
   log_sums_.resize(static_cast<std::size_t>(kLogitsRows));
@@ -150,6 +151,7 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   const std::span<std::int32_t> chosen = begin_experts(step, output);
   if (!step.empty()) {
     transformer_.forward(input_.batch(), input_.token_ids(), caches(), chosen);
+    masks_.compute(step);  // while a device computes
     choose_logits_rows(step);
     OCTAVO_TRY_VOID(draw_on_backend());
     OCTAVO_TRY_VOID(deliver(step, output));
@@ -416,7 +418,9 @@ void ModelRunner::use_logits(const scheduler::ScheduledSequence& sequence, const
   }
   if (row.samples.empty() || row.sequence_index == mistaken_) return;
   for (const scheduler::SampleTarget& target : row.samples) {
-    output.tokens.push_back(sampler_.sample(*sequence.sampling, sequence.prompt_token_ids, target));
+    const auto sample_index = static_cast<std::size_t>(&target - sequence.samples.data());
+    output.tokens.push_back(sampler_.sample(*sequence.sampling, sequence.prompt_token_ids, target,
+                                            masks_.of(row.sequence_index, sample_index)));
   }
 }
 

@@ -20,6 +20,7 @@
 #include "engine/model/model_tensors.h"
 #include "engine/model/transformer.h"
 #include "engine/model/weights.h"
+#include "engine/runner/grammar_masks.h"
 #include "engine/runner/model_input.h"
 #include "engine/runner/next_token_guesser.h"
 #include "engine/runner/runner.h"
@@ -126,6 +127,7 @@ class ModelRunner final : public Runner {
   Pools pools_;
   std::unique_ptr<const Clock> clock_;
   Sampler sampler_;
+  GrammarMasks masks_;
   NextTokenGuesser guesser_;
   std::vector<std::int32_t> expert_layers_;
   bool reports_experts_ = false;

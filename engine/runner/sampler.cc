@@ -77,10 +77,6 @@ Number bound_of_best(std::span<const Number> maxima, std::size_t count) {
   return *bound;
 }
 
-bool forbids_ends(const SamplingParams& params, const scheduler::SampleTarget& target) {
-  return target.output_token_ids.size() < static_cast<std::size_t>(params.min_tokens);
-}
-
 bool penalises(const SamplingParams& params) {
   return params.repetition_penalty != 1.0 || params.frequency_penalty != 0.0 ||
          params.presence_penalty != 0.0;
@@ -91,11 +87,6 @@ bool would_complete(std::span<const TokenId> word, std::span<const TokenId> outp
   const auto begun = word.first(word.size() - 1);
   return begun.size() <= output_token_ids.size() &&
          std::ranges::equal(begun, output_token_ids.last(begun.size()));
-}
-
-bool changes_scores(const SamplingParams& params, const scheduler::SampleTarget& target) {
-  return !params.logit_bias.empty() || forbids_ends(params, target) || penalises(params) ||
-         params.allowed_token_ids || !params.bad_word_token_ids.empty();
 }
 
 double uniform_of(const scheduler::SampleTarget& target) {
@@ -125,7 +116,7 @@ void Sampler::set_row(std::span<const float> logits, std::span<const float> piec
 
 std::optional<kernels::TokenDraw> Sampler::backend_draw(const SamplingParams& params,
                                                         const scheduler::SampleTarget& target) {
-  const bool wants_logits = params.num_top_logprobs() > 0 || params.allowed_token_ids;
+  const bool wants_logits = params.num_top_logprobs() > 0 || params.allowed_token_ids || params.grammar;
   if (target.num_candidates > 0 || wants_logits) return std::nullopt;
   return kernels::TokenDraw{.top_k = params.top_k,
                             .temperature = params.temperature,
@@ -135,7 +126,8 @@ std::optional<kernels::TokenDraw> Sampler::backend_draw(const SamplingParams& pa
 }
 
 SampledToken Sampler::sample(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
-                             const scheduler::SampleTarget& target) {
+                             const scheduler::SampleTarget& target, TokenMask mask) {
+  mask_ = mask;
   SampledToken token;
   token.sequence_id = target.sequence_id;
   if (row_is_valid() && target.num_candidates > 0) {
@@ -155,11 +147,12 @@ TokenId Sampler::choose(const SamplingParams& params, std::span<const TokenId> p
                         const scheduler::SampleTarget& target) {
   const bool is_greedy = params.temperature < kernels::kGreedyTemperature;
   if (is_greedy && !changes_scores(params, target)) {
-    return index_of_best(row_, row_maxima_);
+    const TokenId best = index_of_best(row_, row_maxima_);
+    if (mask_.empty() || allows(mask_, best)) return best;
   }
   load_scores(params, [](float logit) { return static_cast<double>(logit); });
   std::copy(row_maxima_.begin(), row_maxima_.end(), score_maxima_.begin());
-  if (changes_scores(params, target)) change_scores(params, prompt_token_ids, target);
+  if (changes_scores(params, target) || !mask_.empty()) change_scores(params, prompt_token_ids, target);
   best_score_ = *std::max_element(score_maxima_.begin(), score_maxima_.end());
   if (best_score_ == static_cast<double>(kMinusInfinity)) return -1;
   if (is_greedy)
@@ -172,7 +165,7 @@ std::vector<BeamCandidate> Sampler::continue_beam(const SamplingParams& params,
                                                   std::span<const TokenId> prompt_token_ids,
                                                   const scheduler::SampleTarget& target) {
   const auto count = static_cast<std::size_t>(std::min(target.num_candidates, vocabulary_size_));
-  if (changes_scores(params, target)) {
+  if (changes_scores(params, target) || !mask_.empty()) {
     load_scores(params, [&](float logit) { return static_cast<double>(logit - log_sum_exp_); });
     change_scores(params, prompt_token_ids, target);
     gather_best(std::span<const double>(scores_), std::span<const double>(score_maxima_), count);
@@ -194,14 +187,51 @@ std::vector<BeamCandidate> Sampler::continue_beam(const SamplingParams& params,
 template <class ScoreOf>
 void Sampler::load_scores(const SamplingParams& params, ScoreOf score_of) {
   if (!params.allowed_token_ids) {
+    if (!mask_.empty()) return load_masked_scores(score_of);
     std::transform(row_.begin(), row_.end(), scores_.begin(), score_of);
     return;
   }
   std::ranges::fill(scores_, static_cast<double>(kMinusInfinity));
   for (const TokenId token_id : *params.allowed_token_ids) {
+    if (!mask_.empty() && !allows(mask_, token_id)) continue;
     const auto index = static_cast<std::size_t>(token_id);
     scores_[index] = score_of(row_[index]);
   }
+}
+
+// Most words of most masks are all of one kind.
+template <class ScoreOf>
+void Sampler::load_masked_scores(ScoreOf score_of) {
+  constexpr std::size_t kBits = 32;
+  for (std::size_t word = 0; word * kBits < row_.size(); ++word) {
+    const std::size_t begin = word * kBits, end = std::min(begin + kBits, row_.size());
+    const std::uint32_t bits = mask_[word];
+    if (bits == 0) {
+      std::fill(&scores_[begin], &scores_[begin] + (end - begin), static_cast<double>(kMinusInfinity));
+      continue;
+    }
+    for (std::size_t i = begin; i < end; ++i) {
+      const bool may_come = ((bits >> (i - begin)) & 1u) != 0;
+      scores_[i] = may_come ? score_of(row_[i]) : static_cast<double>(kMinusInfinity);
+    }
+  }
+}
+
+bool Sampler::changes_scores(const SamplingParams& params, const scheduler::SampleTarget& target) const {
+  return !params.logit_bias.empty() || forbids_ends(params, target, mask_) || penalises(params) ||
+         params.allowed_token_ids || !params.bad_word_token_ids.empty();
+}
+
+// Where a grammar allows nothing but ends, the output cannot grow to min_tokens.
+bool Sampler::forbids_ends(const SamplingParams& params, const scheduler::SampleTarget& target,
+                           TokenMask mask) const {
+  if (target.output_token_ids.size() >= static_cast<std::size_t>(params.min_tokens)) return false;
+  if (mask.empty()) return true;
+  std::ptrdiff_t num_allowed = 0;
+  for (const std::uint32_t word : mask) num_allowed += std::popcount(word);
+  const auto num_ends =
+      std::ranges::count_if(end_token_ids_, [&](TokenId token_id) { return allows(mask, token_id); });
+  return num_allowed > num_ends;
 }
 
 // By log-probability, in which logits that differ in their last bits may be equal: these lie within a
@@ -216,7 +246,7 @@ void Sampler::gather_best_of_row(std::size_t count) {
 
 void Sampler::append_adjustments(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                                  const scheduler::SampleTarget& target,
-                                 std::vector<kernels::LogitAdjustment>& tokens) {
+                                 std::vector<kernels::LogitAdjustment>& tokens, TokenMask mask) {
   const std::size_t first = tokens.size();
   const auto adjustment_of = [&](TokenId token_id) -> kernels::LogitAdjustment& {
     std::int32_t& place = places_[static_cast<std::size_t>(token_id)];
@@ -230,7 +260,7 @@ void Sampler::append_adjustments(const SamplingParams& params, std::span<const T
     adjustment_of(token_id).bias = static_cast<double>(kMinusInfinity);
   };
   for (const auto& [token_id, bias] : params.logit_bias) adjustment_of(token_id).bias = bias;
-  if (forbids_ends(params, target)) {
+  if (forbids_ends(params, target, mask)) {
     std::for_each(end_token_ids_.begin(), end_token_ids_.end(), forbid);
     std::for_each(params.stop_token_ids.begin(), params.stop_token_ids.end(), forbid);
   }
@@ -257,7 +287,7 @@ kernels::LogitPenalties Sampler::penalties_of(const SamplingParams& params) {
 void Sampler::change_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                             const scheduler::SampleTarget& target) {
   adjustments_.clear();
-  append_adjustments(params, prompt_token_ids, target, adjustments_);
+  append_adjustments(params, prompt_token_ids, target, adjustments_, mask_);
   const kernels::LogitPenalties penalties = penalties_of(params);
   for (const kernels::LogitAdjustment& token : adjustments_) {
     double& score = scores_[static_cast<std::size_t>(token.token_id)];

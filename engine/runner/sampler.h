@@ -3,8 +3,9 @@
 // index, position), and on nothing else.
 //
 // The definition, in vLLM's order (vllm/v1/sample/sampler.py); everything after the logits is in double:
-//   1. Tokens beside allowed_token_ids get minus infinity, and those that would complete one of bad_words.
-//      logit_bias is added; before min_tokens, end-of-sequence and stop tokens get minus infinity.
+//   1. Tokens that the grammar's mask does not allow get minus infinity, those beside allowed_token_ids, and
+//      those that would complete one of bad_words. logit_bias is added; before min_tokens, end-of-sequence
+//      and stop tokens get minus infinity, unless the mask allows nothing else.
 //   2. repetition_penalty divides positive and multiplies negative scores of tokens in prompt or output
 //      (Keskar et al. 2019, arXiv:1909.05858); frequency_penalty times its count and presence_penalty are
 //      subtracted from the score of each token in the output. A score that any of this concerns is rounded to
@@ -32,6 +33,7 @@
 
 #include "engine/api/sampling_params.h"
 #include "engine/base/ids.h"
+#include "engine/runner/grammar_masks.h"
 #include "engine/runner/runner.h"
 #include "engine/scheduler/scheduler_output.h"
 #include "kernels/backend.h"
@@ -59,14 +61,15 @@ class Sampler {
 
   // The same draw as a backend can make it that draws tokens (kernels/token_draw.h), but for the row's index:
   // a token, without alternatives, from the row as append_adjustments() says it is to be adjusted. None where
-  // it takes more: a beam, logprobs, allowed_token_ids. These are drawn here, from the row's logits.
+  // it takes more: a beam, logprobs, allowed_token_ids, a grammar. These are drawn here, from the row's
+  // logits.
   static std::optional<kernels::TokenDraw> backend_draw(const SamplingParams& params,
                                                         const scheduler::SampleTarget& target);
-  // Steps 1 and 2 for the target as data, but for allowed_token_ids: the tokens that they concern, none
-  // twice, and the penalties of those that were seen. Depends on no row.
+  // Steps 1 and 2 for the target as data, but for masks and allowed_token_ids: the tokens that they concern,
+  // none twice, and the penalties of those that were seen. Depends on no row.
   void append_adjustments(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                           const scheduler::SampleTarget& target,
-                          std::vector<kernels::LogitAdjustment>& tokens);
+                          std::vector<kernels::LogitAdjustment>& tokens, TokenMask mask = {});
   static kernels::LogitPenalties penalties_of(const SamplingParams& params);
 
   // The best of the row, best first, ties to the lower id.
@@ -74,8 +77,9 @@ class Sampler {
 
   // Draws for the target, or fills in its candidates when it is a beam. Any number of targets may share the
   // row. A row that is not valid, or in which everything that could come is forbidden, gives invalid_logits.
+  // `mask`: of the request's grammar; empty: it has none.
   SampledToken sample(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
-                      const scheduler::SampleTarget& target);
+                      const scheduler::SampleTarget& target, TokenMask mask = {});
 
  private:
   // A token that may still be drawn.
@@ -97,6 +101,11 @@ class Sampler {
   // scores_ as `score_of` makes them of logits, minus infinity where the token is not allowed.
   template <class ScoreOf>
   void load_scores(const SamplingParams& params, ScoreOf score_of);
+  template <class ScoreOf>
+  void load_masked_scores(ScoreOf score_of);
+  bool changes_scores(const SamplingParams& params, const scheduler::SampleTarget& target) const;
+  bool forbids_ends(const SamplingParams& params, const scheduler::SampleTarget& target,
+                    TokenMask mask) const;
   // Steps 1 and 2 of the definition, on what scores_ holds.
   void change_scores(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                      const scheduler::SampleTarget& target);
@@ -127,6 +136,7 @@ class Sampler {
   std::span<const float> row_, row_maxima_;
   float log_sum_exp_ = 0.0f;
   // Of the target.
+  TokenMask mask_;
   std::vector<double> scores_, score_maxima_;
   std::vector<double> weights_, piece_sums_;
   double best_score_ = 0.0;

@@ -205,11 +205,87 @@ class Chats(ClientTest):
     def test_what_cannot_be_done_is_refused_by_name(self):
         import openai
 
-        for fields in [{"tool_choice": "required", "tools": [TOOL]}, {"response_format": {"type": "json_object"}},
-                       {"n": 1000}, {"temperature": -1}]:
+        for fields in [{"tool_choice": "required"}, {"n": 1000}, {"temperature": -1},
+                       {"response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": {"not": {}}}}}]:
             with self.assertRaises(openai.BadRequestError) as refused:
                 self.chat(**fields)
             self.assertIn(list(fields)[0], str(refused.exception))
+
+    def test_answers_are_parsed_into_the_classes_of_the_client(self):
+        import pydantic
+        from typing import Literal
+
+        class Visit(pydantic.BaseModel):
+            day: Literal["Monday", "Tuesday"]
+            hour: int = pydantic.Field(ge=8, le=17)
+
+        class Plan(pydantic.BaseModel):
+            place: str = pydantic.Field(max_length=20)
+            visits: list[Visit] = pydantic.Field(max_length=2)
+            note: str | None = pydantic.Field(max_length=20)
+
+        ask = {"model": self.model, "temperature": 1, "seed": 3}
+        chat = self.openai.chat.completions.parse(messages=QUESTION, max_tokens=300, response_format=Plan, **ask)
+        self.assertIsInstance(chat.choices[0].message.parsed, Plan)
+        del ask["seed"]
+        answer = self.openai.responses.parse(input="Plan a visit.", max_output_tokens=300, text_format=Plan, **ask)
+        self.assertIsInstance(answer.output_parsed, Plan)
+        with self.openai.chat.completions.stream(messages=QUESTION, max_tokens=300, response_format=Plan, **ask) as stream:
+            self.assertIsInstance(stream.get_final_completion().choices[0].message.parsed, Plan)
+        schema = {"type": "json_schema", "schema": Visit.model_json_schema()}
+        for body in [{"output_config": {"format": schema}}, {"output_format": schema}]:
+            message = self.anthropic.messages.create(model=self.model, max_tokens=100, messages=QUESTION, extra_body=body)
+            Visit.model_validate_json(message.content[0].text)
+
+    def test_forms_of_vllm_and_llama_cpp(self):
+        grammar = 'root ::= "a"{2} [bc] # GBNF, too'
+        for field, pattern in [({"structured_outputs": {"regex": "[ab]{3}"}}, "[ab]{3}"),
+                               ({"structured_outputs": {"choice": ["up", "down"]}}, "up|down"),
+                               ({"structured_outputs": {"grammar": grammar}}, "aa[bc]"),
+                               ({"structured_outputs": {"json_object": True}}, r"\{[^]*"),
+                               ({"guided_regex": "[0-9]{2}-[0-9]"}, "[0-9]{2}-[0-9]"),
+                               ({"guided_choice": ["yes", "no"]}, "yes|no"),
+                               ({"guided_json": {"type": "boolean"}}, "true|false"),
+                               ({"guided_grammar": grammar}, "aa[bc]"), ({"grammar": grammar}, "aa[bc]")]:
+            pattern = pattern.replace("[^]", r"[\s\S]")
+            texts = [self.complete(prompt="a", max_tokens=60, temperature=1, extra_body=field).choices[0].text,
+                     self.chat(max_tokens=60, temperature=1, extra_body=field).choices[0].message.content]
+            for text in texts:
+                self.assertRegex(text, f"^({pattern})$", field)
+        import openai
+
+        for field in [{"guided_regex": "(a"}, {"grammar": "root ::= missing"}]:
+            with self.assertRaises(openai.BadRequestError):
+                self.chat(extra_body=field)
+
+    def test_calls_that_must_be_made(self):
+        named = {"type": "function", "function": {"name": "clock"}}
+        for choice in ["required", named]:
+            for stream in [False, True]:
+                with self.subTest(choice=choice, stream=stream):
+                    ask = {"tools": [TOOL], "tool_choice": choice, "max_tokens": 200, "parallel_tool_calls": False}
+                    if stream:
+                        pieces = [piece.choices[0] for piece in self.chat(stream=True, **ask)]
+                        calls = [call for piece in pieces for call in piece.delta.tool_calls or []]
+                        name, arguments = calls[0].function.name, "".join(call.function.arguments or "" for call in calls)
+                    else:
+                        message = self.chat(**ask).choices[0].message
+                        self.assertEqual(len(message.tool_calls), 1)
+                        name, arguments = message.tool_calls[0].function.name, message.tool_calls[0].function.arguments
+                    self.assertEqual(name, "clock")
+                    self.assertIsInstance(json.loads(arguments)["place"], str)
+        for choice in ["required", {"type": "function", "name": "clock"}]:
+            tool = {"type": "function", **TOOL["function"]}
+            answer = self.openai.responses.create(model=self.model, input="What time is it in Rome?", tools=[tool],
+                                                  tool_choice=choice, max_output_tokens=200)
+            self.assertEqual([item.type for item in answer.output][0], "function_call")
+            self.assertIsInstance(json.loads(answer.output[0].arguments)["place"], str)
+        for choice in [{"type": "any"}, {"type": "tool", "name": "clock"}]:
+            message = self.anthropic.messages.create(
+                model=self.model, max_tokens=200, messages=QUESTION, tool_choice=choice,
+                tools=[{"name": "clock", "input_schema": TOOL["function"]["parameters"]}])
+            self.assertEqual((message.stop_reason, message.content[0].type), ("tool_use", "tool_use"))
+            self.assertIsInstance(message.content[0].input["place"], str)
 
     def test_tools_and_what_they_said_are_part_of_the_prompt(self):
         plain = self.chat().usage.prompt_tokens

@@ -353,7 +353,8 @@ TEST_F(Messages, WhatIsWrongIsRefusedWithItsPlace) {
   EXPECT_EQ(refused(R"(,"system":7)"), "system");
   EXPECT_EQ(refused(R"(,"thinking":{"type":"often"})"), "thinking.type");
   EXPECT_EQ(refused(R"(,"thinking":{})"), "thinking.type");
-  EXPECT_EQ(refused(R"(,"output_config":{"format":{"type":"json_schema"}})"), "output_config.format");
+  EXPECT_EQ(refused(R"(,"output_config":{"format":{"type":"json_schema"}})"), "output_config.format.schema");
+  EXPECT_EQ(refused(R"(,"output_format":{"type":"xml"})"), "output_format.type");
   EXPECT_EQ(refused(R"(,"stop_sequences":[1])"), "stop_sequences");
   EXPECT_EQ(refused(R"(,"temperature":-1)"), "temperature");
   EXPECT_EQ(refused(R"(,"top_p":2)"), "top_p");

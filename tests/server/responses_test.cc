@@ -294,7 +294,8 @@ TEST_F(Responses, WhatIsWrongIsRefusedWithItsPlace) {
   EXPECT_EQ(refused(R"(,"previous_response_id":"resp_1")"), "previous_response_id");
   EXPECT_EQ(refused(R"(,"conversation":"conv_1")"), "conversation");
   EXPECT_EQ(refused(R"(,"background":true)"), "background");
-  EXPECT_EQ(refused(R"(,"text":{"format":{"type":"json_schema","name":"n","schema":{}}})"), "text.format");
+  EXPECT_EQ(refused(R"(,"text":{"format":{"type":"json_schema","name":"n"}})"), "text.format.schema");
+  EXPECT_EQ(refused(R"(,"text":{"format":{"type":"grammar"}})"), "text.format.type");
   EXPECT_EQ(refused(R"(,"tools":[{"type":"web_search"},{"type":"function","name":"a b"}])"), "tools[1].name");
   EXPECT_EQ(refused(R"(,"tools":[7])"), "tools[0]");
   EXPECT_EQ(refused(R"(,"max_output_tokens":0)"), "max_output_tokens");

@@ -222,7 +222,7 @@ TEST_F(Tools, WhatIsWrongWithThemInAChatIsRefusedWithItsPlace) {
   EXPECT_EQ(of_tool(many), "not refused");
   EXPECT_EQ(of_tool(many + R"(,{"type":"function","function":{"name":"a"}})"), "tools");
   for (const char* const choice : {R"("required")", R"({"type":"function","function":{"name":"clock"}})"}) {
-    EXPECT_EQ(refused_chat(std::string(R"(,"tool_choice":)") + choice + "," + kChatTools), "tool_choice");
+    EXPECT_EQ(refused_chat(std::string(R"(,"tool_choice":)") + choice + "," + kChatTools), "not refused");
   }
   const auto of_call = [&](const std::string& call) {
     return refused_chat("", R"([{"role":"user","content":"a"},{"role":"assistant","tool_calls":[)" + call +
@@ -380,9 +380,14 @@ TEST_F(Tools, WhatIsWrongWithThemInMessagesIsRefusedWithItsPlace) {
   EXPECT_EQ(of_tool(R"({"name":"a/b","input_schema":{}})"), "tools[0].name");
   EXPECT_EQ(of_tool("7"), "tools[0]");
   EXPECT_EQ(refused_messages(R"(,"mcp_servers":[{"name":"m"}])"), "mcp_servers[0]");
-  EXPECT_EQ(refused_messages(R"(,"tool_choice":{"type":"any"},)" + kMessageTools), "tool_choice.type");
+  EXPECT_EQ(refused_messages(R"(,"tool_choice":{"type":"any"},)" + kMessageTools), "not refused");
   EXPECT_EQ(refused_messages(R"(,"tool_choice":{"type":"tool","name":"clock"},)" + kMessageTools),
-            "tool_choice.type");
+            "not refused");
+  EXPECT_EQ(refused_messages(R"(,"tool_choice":{"type":"tool","name":"hammer"},)" + kMessageTools),
+            "tool_choice");
+  EXPECT_EQ(refused_messages(R"(,"tool_choice":{"type":"tool"},)" + kMessageTools), "tool_choice.name");
+  EXPECT_EQ(refused_messages(R"(,"tool_choice":{"type":"some"},)" + kMessageTools), "tool_choice.type");
+  EXPECT_EQ(refused_messages(R"(,"tool_choice":{"type":"any"})"), "tool_choice");
   const auto of_blocks = [&](const std::string& role, const std::string& block) {
     return refused_messages("", R"([{"role":"user","content":"a"},{"role":")" + role + R"(","content":[)" +
                                     block + R"(]},{"role":"user","content":"b"}])");
@@ -432,7 +437,7 @@ TEST_F(Tools, AResponseStreamThatCalls) {
   EXPECT_EQ(whole["output"].size(), 2u);
   EXPECT_EQ(dump(whole["tools"]),
             R"([{"type":"function","name":"clock","description":"time","parameters":{"type":"object",)"
-            R"("properties":{"zone":{"type":"string"}},"required":["zone"]},"strict":false}])");
+            R"("properties":{"zone":{"type":"string"}},"required":["zone"]},"strict":true}])");
 }
 
 TEST_F(Tools, AResponseIsToldItsFunctionsAndWhatCameOfThem) {
@@ -458,8 +463,10 @@ TEST_F(Tools, WhatIsWrongWithThemInResponsesIsRefusedWithItsPlace) {
     return refused_place(parse_response_call, R"({"input":)" + input + more + "}");
   };
   EXPECT_EQ(refused(R"(,"tools":[{"type":"function"}])"), "tools[0].name");
-  EXPECT_EQ(refused(R"(,"tool_choice":"required",)" + kResponseTools), "tool_choice");
-  EXPECT_EQ(refused(R"(,"tool_choice":{"type":"function","name":"clock"},)" + kResponseTools), "tool_choice");
+  EXPECT_EQ(refused(R"(,"tool_choice":"required",)" + kResponseTools), "not refused");
+  EXPECT_EQ(refused(R"(,"tool_choice":{"type":"function","name":"clock"},)" + kResponseTools), "not refused");
+  EXPECT_EQ(refused(R"(,"tool_choice":{"type":"function","name":"saw"},)" + kResponseTools), "tool_choice");
+  EXPECT_EQ(refused(R"(,"tool_choice":"required")"), "tool_choice");
   EXPECT_EQ(refused("", R"([{"type":"function_call","call_id":"c","name":"f","arguments":"x"}])"),
             "input[0].arguments");
   EXPECT_EQ(refused("", R"([{"type":"function_call_output","output":"x"}])"), "input[0].call_id");

@@ -248,6 +248,7 @@ class ScriptDrawer {
     if (random_.chance(habits_.pin_rate)) asked.retention = RetentionClass::kPinned;
     if (random_.chance(habits_.beam_rate)) draw_beams(asked);
     asked.prompt = draw_prompt(asked.salt);
+    asked.structured = !asked.ignore_eos && asked.prompt.size() % 4 == 1;
     if (random_.chance(0.5)) remember_answer(asked);
     if (chats_) chats_->draw(asked);
     return asked;

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "tests/simulation/toy_grammar.h"
 #include "tests/simulation/toy_tokenizer.h"
 
 namespace octavo::simulation {
@@ -61,6 +62,7 @@ std::vector<ExpectedBeams::Continuation> ExpectedBeams::all_continuations() cons
   std::vector<Continuation> all;
   for (std::size_t rank = 0; rank < live_.size(); ++rank) {
     for (TokenId token = 0; token < ToyTokenizer::kVocabularySize; ++token) {
+      if (alone_.asked.structured && !toy_allows(live_[rank].text.token_ids(), token)) continue;
       const float logprob = ToyModel::beam_logprob(live_[rank].text.folded(), token);
       const double bias = alone_.asked.biased && token == kBiasedToken ? kBias : 0.0;
       all.push_back({rank, token, live_[rank]});

@@ -1,5 +1,7 @@
 #include "tests/simulation/expected_output.h"
 
+#include "tests/simulation/toy_grammar.h"
+
 namespace octavo::simulation {
 
 ExpectedOutput::ExpectedOutput(const ToyModel& model, const RequestAlone& alone, std::uint32_t output_index)
@@ -12,7 +14,8 @@ void ExpectedOutput::extend_to(std::size_t num_tokens) {
     fails_ = draw.invalid_logits;
     if (fails_) return;
     top_logprobs_.push_back(ToyModel::alternatives(text_.folded(), alone_.asked.logprobs));
-    text_.append(draw.token);
+    const auto may_come = [&](TokenId token) { return toy_allows(token_ids(), token); };
+    text_.append(alone_.asked.structured ? allowed_from(draw.token, may_come) : draw.token);
     logprobs_.push_back(draw.logprob);
   }
 }

@@ -105,7 +105,7 @@ bool ExpectedText::ends_by_token(TokenId token) {
   const ScriptedRequest& asked = alone_->asked;
   const auto num_tokens = static_cast<std::int32_t>(token_ids_.size());
   const bool may_stop = num_tokens > asked.min_tokens;
-  if (may_stop && kTokenizer.is_end_of_sequence(token) && !asked.ignore_eos) {
+  if ((may_stop || asked.structured) && kTokenizer.is_end_of_sequence(token) && !asked.ignore_eos) {
     finish_reason_ = FinishReason::kStop;
     return true;
   }

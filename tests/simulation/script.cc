@@ -72,6 +72,7 @@ void visit_fields(ScriptedRequest& asked, Visitor visit) {
   visit("stop_list", asked.stop_list);
   visit("stop_token", asked.stop_token);
   visit("ignore_eos", asked.ignore_eos);
+  visit("structured", asked.structured);
   visit("include_stop", asked.include_stop);
   visit("prompt_logprobs", asked.prompt_logprobs);
   visit("logprobs", asked.logprobs);
@@ -464,6 +465,7 @@ GenerationRequest to_request(const ScriptedRequest& asked) {
   if (asked.stop_token >= 0) sampling.stop_token_ids = {asked.stop_token};
   sampling.include_stop_str_in_output = asked.include_stop;
   sampling.ignore_eos = asked.ignore_eos;
+  if (asked.structured) sampling.structured_output = GrammarText{"toy"};
   if (asked.prompt_logprobs) sampling.prompt_logprobs = 0;
   sampling.logprobs = asked.logprobs;
   request.retention = asked.retention;

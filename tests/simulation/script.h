@@ -73,6 +73,7 @@ struct ScriptedRequest {
   std::int32_t stop_token = -1;  // one that ends an output; -1: none
   bool include_stop = false;     // the text keeps the stop string or token
   bool ignore_eos = false;
+  bool structured = false;  // within the toy grammar: toy_grammar.h
   bool prompt_logprobs = false;
   std::int32_t logprobs = 0;  // alternatives of each token
   std::int32_t salt = 0;      // 0: none

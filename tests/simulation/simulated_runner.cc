@@ -7,6 +7,7 @@
 #include "engine/base/hash.h"
 #include "engine/scheduler/draft_gate.h"
 #include "engine/scheduler/prompt_lookup.h"
+#include "tests/simulation/toy_grammar.h"
 #include "tests/simulation/toy_tokenizer.h"
 
 namespace octavo::simulation {
@@ -80,7 +81,8 @@ SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
       num_filled_(static_cast<std::size_t>(options_.num_blocks)),
       has_draft_(num_filled_.size()),
       host_in_use_(static_cast<std::size_t>(options_.num_host_blocks)),
-      host_named_(host_in_use_.size()) {
+      host_named_(host_in_use_.size()),
+      masks_(ToyTokenizer::kVocabularySize) {
   spoil(slots_);
   spoil(host_slots_);
   spoil(states_);
@@ -105,12 +107,14 @@ Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, ru
   move_blocks(step);
   written_.clear();
   for (const auto& scheduled : step.sequences) write_rows(scheduled);
-  for (const auto& scheduled : step.sequences) {
+  masks_.compute(step);
+  for (std::size_t index = 0; index < step.sequences.size(); ++index) {
+    const auto& scheduled = step.sequences[index];
     report_prompt_logprobs(scheduled, output);
     if (scheduled.pooling) {
       report_hidden_states(scheduled, output);
     } else {
-      draw(scheduled, output);
+      draw(index, scheduled, output);
     }
   }
   awaits_settling_ = step.num_draft_tokens > 0 || options_.speculative == Speculation::kMtp;
@@ -546,7 +550,8 @@ std::uint64_t SimulatedRunner::read_slots(const scheduler::ScheduledSequence& sc
 }
 
 // A guess that was drawn makes the next row's prefix true, so that its slot must hold it.
-void SimulatedRunner::draw(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output) {
+void SimulatedRunner::draw(std::size_t index, const scheduler::ScheduledSequence& scheduled,
+                           runner::RunnerOutput& output) {
   const bool has_draft = scheduled.num_draft_tokens > 0;
   std::int32_t num_read = known_end(scheduled);
   std::uint64_t folded = read_slots(scheduled, num_read);
@@ -557,17 +562,20 @@ void SimulatedRunner::draw(const scheduler::ScheduledSequence& scheduled, runner
       folded = read_slots(scheduled, ++num_read);
     }
     const scheduler::SampleTarget& target = scheduled.samples[i];
-    output.tokens.push_back(target.num_candidates > 0 ? rank_candidates(scheduled, target, folded)
-                                                      : draw_token(scheduled, target, folded));
+    const runner::TokenMask mask = masks_.of(index, i);
+    output.tokens.push_back(target.num_candidates > 0 ? rank_candidates(scheduled, target, folded, mask)
+                                                      : draw_token(scheduled, target, folded, mask));
   }
 }
 
 runner::SampledToken SimulatedRunner::draw_token(const scheduler::ScheduledSequence& scheduled,
-                                                 const scheduler::SampleTarget& target,
-                                                 std::uint64_t folded) {
+                                                 const scheduler::SampleTarget& target, std::uint64_t folded,
+                                                 runner::TokenMask mask) {
   std::vector<TokenId>& known = truth_of(target.sequence_id, scheduled).token_ids;
-  const ToyModel::Draw drawn = model_.draw(folded, known.back(), scheduled.sampling->temperature == 0.0,
-                                           target.seed, target.output_index, target.output_token_ids.size());
+  ToyModel::Draw drawn = model_.draw(folded, known.back(), scheduled.sampling->temperature == 0.0,
+                                     target.seed, target.output_index, target.output_token_ids.size());
+  if (!mask.empty())
+    drawn.token = allowed_from(drawn.token, [&](TokenId token) { return allows(mask, token); });
   known.push_back(drawn.token);
   return {.sequence_id = target.sequence_id,
           .token_id = drawn.token,
@@ -579,13 +587,14 @@ runner::SampledToken SimulatedRunner::draw_token(const scheduler::ScheduledSeque
 
 runner::SampledToken SimulatedRunner::rank_candidates(const scheduler::ScheduledSequence& scheduled,
                                                       const scheduler::SampleTarget& target,
-                                                      std::uint64_t folded) {
+                                                      std::uint64_t folded, runner::TokenMask mask) {
   runner::SampledToken sampled{.sequence_id = target.sequence_id, .top_logprobs = {}, .candidates = {}};
   sampled.invalid_logits = model_.has_invalid_logits(folded);
   if (sampled.invalid_logits) return sampled;
   sampled.top_logprobs = ToyModel::alternatives(folded, scheduled.sampling->logprobs);
   const auto& bias = scheduled.sampling->logit_bias;
   for (TokenId token = 0; token < ToyTokenizer::kVocabularySize; ++token) {
+    if (!mask.empty() && !allows(mask, token)) continue;
     const float logprob = ToyModel::beam_logprob(folded, token);
     const auto biased = bias.find(token);
     sampled.candidates.push_back(

@@ -17,6 +17,7 @@
 #include "engine/api/kv_snapshot.h"
 #include "engine/base/clock.h"
 #include "engine/base/ids.h"
+#include "engine/runner/grammar_masks.h"
 #include "engine/runner/runner.h"
 #include "tests/simulation/random.h"
 #include "tests/simulation/script.h"
@@ -151,11 +152,13 @@ class SimulatedRunner final : public runner::Runner {
   void write_rows(const scheduler::ScheduledSequence& scheduled);
   void spoil_rows(const scheduler::ScheduledSequence& scheduled);
   std::uint64_t read_slots(const scheduler::ScheduledSequence& scheduled, std::int32_t num_tokens);
-  void draw(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output);
+  void draw(std::size_t index, const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output);
   runner::SampledToken draw_token(const scheduler::ScheduledSequence& scheduled,
-                                  const scheduler::SampleTarget& target, std::uint64_t folded);
+                                  const scheduler::SampleTarget& target, std::uint64_t folded,
+                                  runner::TokenMask mask);
   runner::SampledToken rank_candidates(const scheduler::ScheduledSequence& scheduled,
-                                       const scheduler::SampleTarget& target, std::uint64_t folded);
+                                       const scheduler::SampleTarget& target, std::uint64_t folded,
+                                       runner::TokenMask mask);
   void report_prompt_logprobs(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output);
   void report_hidden_states(const scheduler::ScheduledSequence& scheduled, runner::RunnerOutput& output);
   std::span<std::uint64_t> device_block(BlockId block);
@@ -184,6 +187,7 @@ class SimulatedRunner final : public runner::Runner {
   std::vector<bool> has_draft_;              // of each device block: written by a draft since then
   std::vector<bool> host_in_use_, host_named_;
   std::unordered_set<const std::uint64_t*> written_;  // slots, in this step
+  runner::GrammarMasks masks_;                        // as the real runner has them
   std::vector<Scheduled> scheduled_;
   std::vector<Drafted> drafted_;
   std::optional<Timing> timing_;

@@ -25,6 +25,7 @@
 #include "tests/simulation/simulated_runner.h"
 #include "tests/simulation/slow_reader.h"
 #include "tests/simulation/toy_chat_tokenizer.h"
+#include "tests/simulation/toy_grammar.h"
 
 namespace octavo::simulation {
 namespace {
@@ -43,11 +44,16 @@ class Simulation {
         runner_(script_, clock_),
         mutated_runner_(runner_, mutation),
         core_(script.options, {.runner = &mutated_runner_, .clock = &clock_, .tokenizer = &tokenizer()}),
-        intake_({.tokenizer = &tokenizer(),
-                 .num_end_tokens = 2,
-                 .memory_ends_exactly = memory_ends_exactly(script.options),
-                 .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
-                 .unix_time_s = [] { return std::int64_t{0}; }}),
+        intake_(
+            {.tokenizer = &tokenizer(),
+             .num_end_tokens = 2,
+             .memory_ends_exactly = memory_ends_exactly(script.options),
+             .draw_seed = [this] { return mix64(++num_drawn_seeds_); },
+             .unix_time_s = [] { return std::int64_t{0}; },
+             .compile_grammar =
+                 [grammar = std::make_shared<const ToyGrammar>()](const StructuredOutput&, std::stop_token) {
+                   return Result<std::shared_ptr<const TokenGrammar>>(grammar);
+                 }}),
         intake_rules_(script, problem_, counts_),
         answers_(script_, problem_, counts_),
         rules_(script_, runner_, problem_),

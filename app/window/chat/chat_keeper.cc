@@ -17,7 +17,8 @@ bool same_sampling(const SamplingParams& a, const SamplingParams& b) {
          a.presence_penalty == b.presence_penalty && a.frequency_penalty == b.frequency_penalty &&
          a.repetition_penalty == b.repetition_penalty && a.seed == b.seed && a.max_tokens == b.max_tokens &&
          a.min_tokens == b.min_tokens && a.stop == b.stop && a.ignore_eos == b.ignore_eos &&
-         a.include_stop_str_in_output == b.include_stop_str_in_output && a.bad_words == b.bad_words;
+         a.include_stop_str_in_output == b.include_stop_str_in_output && a.bad_words == b.bad_words &&
+         a.structured_output == b.structured_output;
 }
 
 bool same_head(const ChatHead& a, const ChatHead& b) {
