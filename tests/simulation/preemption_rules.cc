@@ -12,10 +12,16 @@ namespace {
 
 constexpr double kDoubt = 2.0;
 
+RequestId request_of(const KvSnapshot& snapshot, std::uint64_t sequence) {
+  const auto found =
+      std::ranges::find(snapshot.sequences, SequenceId{sequence}, &SequenceSnapshot::sequence_id);
+  return found == snapshot.sequences.end() ? RequestId{} : found->request_id;
+}
+
 }  // namespace
 
 // A victim's swaps stand before the note of its preemption, one for each of its sequences. Victims come from
-// the newest to the oldest, each with an event of its own.
+// the newest to the oldest of the background line, then of the other one, each with an event of its own.
 void PreemptionRules::check(const StepView& step) {
   std::int32_t num_host_used = step.before.figures.host_used_blocks, num_swapped = 0;
   std::vector<const RequestPreempted*> told;
@@ -30,8 +36,10 @@ void PreemptionRules::check(const StepView& step) {
     if (notes[i].kind == BlockEventKind::kSwapDrop) --num_host_used;
     if (notes[i].kind != BlockEventKind::kPreempt) continue;
     victim.push_back(notes[i].sequence);
-    const bool goes_on = i + 1 < notes.size() && notes[i + 1].kind == BlockEventKind::kPreempt &&
-                         notes[i + 1].sequence > notes[i].sequence;
+    const bool goes_on =
+        i + 1 < notes.size() && notes[i + 1].kind == BlockEventKind::kPreempt &&
+        notes[i + 1].sequence > notes[i].sequence &&
+        request_of(step.before, notes[i + 1].sequence) == request_of(step.before, notes[i].sequence);
     if (goes_on) continue;
     if (num_victims == told.size()) return problem_.note("a preemption that nobody was told of");
     check_choice(step.before, victim, *told[num_victims++], notes[i].aux == 1,
