@@ -21,7 +21,7 @@
 #include "app/server/call.h"
 #include "app/server/http/message.h"
 #include "app/server/http/server.h"
-#include "app/server/request_log.h"
+#include "app/requests/request_log.h"
 #include "app/server/request_router.h"
 #include "app/server/server_metrics.h"
 #include "engine/base/bounded_queue.h"

@@ -1,4 +1,4 @@
-#include "app/server/request_log.h"
+#include "app/requests/request_log.h"
 
 #include <gtest/gtest.h>
 

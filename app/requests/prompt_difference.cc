@@ -1,4 +1,4 @@
-#include "app/server/prompt_difference.h"
+#include "app/requests/prompt_difference.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "app/server/prompt_reuse.h"
+#include "app/requests/prompt_reuse.h"
 
 #include <algorithm>
 #include <utility>

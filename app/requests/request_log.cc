@@ -1,4 +1,4 @@
-#include "app/server/request_log.h"
+#include "app/requests/request_log.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <utility>
 #include <variant>
 
-#include "app/server/prompt_difference.h"
+#include "app/requests/prompt_difference.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {

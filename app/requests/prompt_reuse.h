@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/server/prompt_difference.h"
+#include "app/requests/prompt_difference.h"
 #include "engine/api/metrics.h"
 
 namespace octavo::app {

@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "app/json/json_text.h"
-#include "app/server/prompt_reuse.h"
+#include "app/requests/prompt_reuse.h"
 #include "engine/api/event.h"
 #include "engine/api/request.h"
 #include "engine/base/ids.h"
