@@ -33,6 +33,7 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
                                 "engine/model",
                                 "engine/model_preview.h",
                                 "engine/output_collector.h",
+                                "engine/shared_engine.h",
                                 "engine/tokenizer"};
   static const auto with = [](Names folders, const Names& more) {
     folders.insert(more.begin(), more.end());
@@ -85,17 +86,22 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
                       "app/window/memory/token_book.h", "app/window/models/model_title.h",
                       "app/window/plan_context.h", "ui"})},
       {"app/window/compare",
-       with(kEngine, {"app/chat", "app/window/kept_token_ids.h", "app/window/memory/sequence_names.h",
-                      "app/window/plan_context.h", "ui"})},
+       with(kEngine, {"app/chat", "app/json/csv_field.h", "app/window/kept_token_ids.h",
+                      "app/window/memory/sequence_names.h", "app/window/plan_context.h", "ui"})},
       {"app/window/two_models",
        with(kEngine, {"app/chat", "app/window/chat/file_reader.h", "app/window/compare/compared_chats.h",
                       "app/window/job_thread.h", "app/window/models/model_title.h", "ui"})},
-      {"app/window/memory", with(kEngine, {"app/window/job_thread.h", "app/window/models/model_title.h",
-                                           "engine/core", "engine/experiments", "engine/scheduler", "ui"})},
+      {"app/window/memory", with(kEngine, {"app/json", "app/requests", "app/window/job_thread.h",
+                                           "app/window/models/model_title.h", "engine/core",
+                                           "engine/experiments", "engine/scheduler", "ui"})},
+      {"app/window/server",
+       with(kEngine, {"app/files", "app/json", "app/requests", "app/server", "app/window/job_thread.h",
+                      "app/window/models/engine_closer.h", "ui"})},
       {"app/window/models",
        with(kEngine, {"app/files", "app/probe", "app/window/chat/token_counter.h", "app/window/job_thread.h",
                       "app/window/settings.h", "engine/runner/runner_plan.h", "ui"})},
-      {"app/window", with(kEngine, {"app/chat", "app/files", "app/probe", "app/store", "app/window", "ui"})},
+      {"app/window", with(kEngine, {"app/chat", "app/files", "app/probe", "app/requests", "app/server",
+                                    "app/store", "app/window", "ui"})},
       {"app/main.cc", {"app", "engine"}},
   };
   return kTable;

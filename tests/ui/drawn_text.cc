@@ -231,14 +231,12 @@ app::Picture picture_without(const std::vector<Glyph>& glyphs, const app::Window
       vertex.col = vertex.col & ~IM_COL32_A_MASK;
     }
   }
-  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
-  app::Picture picture = window.read_pixels();
+  app::Picture picture = picture_of_frame(window);
   auto colour = colours.begin();
   for (const Glyph& glyph : glyphs) {
     for (int corner = 0; corner < 4; ++corner)
       const_cast<ImDrawVert&>(glyph.vertices[corner]).col = *colour++;
   }
-  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
   return picture;
 }
 
@@ -276,9 +274,14 @@ ImVec2 seen_centre(const Glyph& glyph) {
 
 }  // namespace
 
+app::Picture picture_of_frame(const app::Window& window) {
+  ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+  return window.read_pixels();
+}
+
 std::vector<DrawnText> drawn_texts(const app::Window& window) {
   const std::vector<Glyph> glyphs = glyphs_of_frame();
-  const app::Picture with = window.read_pixels(), without = picture_without(glyphs, window);
+  const app::Picture with = picture_of_frame(window), without = picture_without(glyphs, window);
   std::vector<DrawnText> texts;
   const Glyph* before = nullptr;
   for (const Glyph& glyph : glyphs) {

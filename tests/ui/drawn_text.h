@@ -30,6 +30,10 @@ struct DrawnText {
   std::vector<Ellipsis> ellipses = {};
 };
 
+// The last frame as pixels. The test's window builds frames without drawing them, since software draws them
+// here.
+app::Picture picture_of_frame(const app::Window& window);
+
 // What can be seen. Below an open dialog nothing counts: it is dimmed on purpose, and nobody can use it.
 std::vector<DrawnText> drawn_texts(const app::Window& window);
 
