@@ -263,6 +263,14 @@ void RequestLog::keep_bounds() {
   }
 }
 
+std::optional<std::string> RequestLog::program_of(RequestId request_id) const {
+  std::lock_guard lock(mutex_);
+  const auto record = known_.records.find(request_id);
+  if (record == known_.records.end() || record->second.origin.principal != Principal::kClient)
+    return std::nullopt;
+  return record->second.origin.client;
+}
+
 void RequestLog::close() {
   const std::lock_guard reading(reading_);
   if (is_closed_) return;
@@ -280,13 +288,26 @@ std::string RequestLog::name_of(const Record& record, Principal viewer) {
   return record.origin.client.empty() ? number : number + " (" + record.origin.client + ")";
 }
 
+// Of the same principal where it begins alike by a block: that is what could have been reused. Else of all
+// that the viewer may see.
 std::optional<RequestLog::Compared> RequestLog::compare(const Known& known, const Record& mine,
-                                                        Principal viewer) {
+                                                        Principal viewer) const {
   if (!mine.prompt) return std::nullopt;
+  const auto of_same = compare_with(known, mine, mine.origin.principal);
+  const bool is_like = of_same && of_same->num_common >= static_cast<std::size_t>(options_.block_size);
+  if (is_like || viewer == Principal::kClient) return of_same;
+  const auto of_others = compare_with(
+      known, mine, mine.origin.principal == Principal::kClient ? Principal::kPerson : Principal::kClient);
+  const bool is_nearer = of_others && (!of_same || of_others->num_common > of_same->num_common);
+  return is_nearer ? of_others : of_same;
+}
+
+std::optional<RequestLog::Compared> RequestLog::compare_with(const Known& known, const Record& mine,
+                                                             Principal principal) {
   std::vector<const Record*> earlier;
   for (const auto& [request_id, record] : known.records) {
-    const bool is_seen = viewer == Principal::kPerson || record.origin.principal == Principal::kClient;
-    if (is_seen && record.prompt && record.accepted < mine.accepted) earlier.push_back(&record);
+    if (record.origin.principal == principal && record.prompt && record.accepted < mine.accepted)
+      earlier.push_back(&record);
   }
   std::sort(earlier.begin(), earlier.end(),
             [](const Record* left, const Record* right) { return left->accepted < right->accepted; });
@@ -325,6 +346,7 @@ ReuseFacts RequestLog::reuse_facts(const Known& known, const Record& mine,
                         .num_prompt = theirs.prompt.size(),
                         .num_answer = theirs.answer.size(),
                         .was_read = nearest.first_token != 0 && nearest.first_token < mine.admitted,
+                        .shares_blocks = nearest.origin.principal == mine.origin.principal,
                         .same = same};
     if (compared->num_common < std::min(prompt.size(), theirs.size()))
       beside.change = change_kind(text_around(*options_.tokenizer, {.prompt = prompt}, compared->num_common),

@@ -115,6 +115,8 @@ class RequestLog {
   void add(const EngineEvent& event);
   // What a request of the person is called; of one that is known.
   void name(RequestId request_id, std::string route, std::string client, std::string client_key);
+  // Which program asked, as it calls itself; nullopt: none did, or it is not known any more.
+  std::optional<std::string> program_of(RequestId request_id) const;
   // Finds out what the person may ask about; then the tokenizer is used no more. Waits for whoever looks.
   void close();
 
@@ -172,7 +174,8 @@ class RequestLog {
     std::size_t num_common = 0;
     PromptWithAnswer tokens = {};  // of the nearest; its answer where it had ended when this one came
   };
-  static std::optional<Compared> compare(const Known& known, const Record& mine, Principal viewer);
+  std::optional<Compared> compare(const Known& known, const Record& mine, Principal viewer) const;
+  static std::optional<Compared> compare_with(const Known& known, const Record& mine, Principal principal);
   std::shared_ptr<const RequestDifference> difference_of(const Known& known, const Record& mine,
                                                          Principal viewer) const;
   ReuseFacts reuse_facts(const Known& known, const Record& mine, const std::optional<Compared>& compared,

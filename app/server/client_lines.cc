@@ -58,7 +58,7 @@ std::vector<PastedLine> client_lines(const ServedAddress& served) {
            " ANTHROPIC_DEFAULT_OPUS_MODEL=" + model + " ANTHROPIC_DEFAULT_SONNET_MODEL=" + model +
            " ANTHROPIC_DEFAULT_HAIKU_MODEL=" + model + " CLAUDE_CODE_SUBAGENT_MODEL=" + model + " claude"},
       {"Codex", "OCTAVO_API_KEY=" + key + " codex -c model_provider=octavo -c " + provider + " -m " + model},
-      {"OpenCode (opencode.json)", dump(open_code)},
+      {"OpenCode's config", dump(open_code)},
       {"Copilot CLI", "COPILOT_PROVIDER_BASE_URL=" + openai +
                           " COPILOT_PROVIDER_WIRE_API=responses COPILOT_PROVIDER_API_KEY=" + key +
                           " COPILOT_MODEL=" + model + " copilot"},

@@ -26,7 +26,9 @@ Controller::Controller(const Clock& clock, const Settings& settings,
           memory_workspace_, compare_, [this](RequestId id) { return chat_.answers().chat_of(id); }, state_) {
   memory_workspace_.name_others([this](RequestId request, std::int32_t output_index) {
     const auto name = compare_.comparison().name_of(request, output_index);
-    return name ? name : batch_.name_of(request);
+    if (name) return name;
+    const auto of_batch = batch_.name_of(request);
+    return of_batch ? of_batch : memory_workspace_.requests().name_of(request);
   });
   state_.settings = settings.ui;
 }

@@ -35,7 +35,6 @@ class Window:
     """The program on a display of its own."""
 
     def __init__(self, octavo, work, size=(1600, 1000)):
-        self.display = f":{90 + os.getpid() % 900}"
         self.port = free_port()
         config = work / "config" / "octavo"
         config.mkdir(parents=True)
@@ -44,8 +43,9 @@ class Window:
             "version": 1, "width": size[0], "height": size[1], "theme": "dark",
             "server": {"starts_with_window": True, "port": self.port, "needs_key": True, "allowed_hosts": [],
                        "allowed_origins": []}}))
-        self.server = subprocess.Popen(["Xvfb", self.display, "-screen", "0", f"{size[0]}x{size[1]}x24"],
-                                       stderr=subprocess.DEVNULL)
+        self.server = subprocess.Popen(["Xvfb", "-displayfd", "1", "-screen", "0", f"{size[0]}x{size[1]}x24"],
+                                       stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.display = ":" + self.server.stdout.readline().strip()  # one that nobody has
         # Chats live in a folder of this test; the models stay where they are.
         models = pathlib.Path(os.environ.get("XDG_DATA_HOME", pathlib.Path.home() / ".local/share")) / "octavo/models"
         data = work / "data" / "octavo"
@@ -55,7 +55,6 @@ class Window:
         self.environment = dict(os.environ, DISPLAY=self.display, XDG_CONFIG_HOME=str(work / "config"),
                                 XDG_DATA_HOME=str(work / "data"), LIBGL_ALWAYS_SOFTWARE="1")
         self.environment.pop("DBUS_SESSION_BUS_ADDRESS", None)
-        time.sleep(1)
         self.program = subprocess.Popen([octavo, "--new-window"], env=self.environment, cwd=work)
 
     def ask(self, method, path, body=None, timeout=900):
@@ -137,8 +136,8 @@ def main():
             newest = window.ask("GET", "/octavo/requests")[1]["data"][0]
             difference = newest["difference"]
             print(json.dumps(difference, indent=1))
-            window.keys("ctrl+3", "2")
-            time.sleep(2)
+            window.keys("ctrl+3")
+            window.click(405, 35)  # the page of requests
             window.picture(options.output / "agent-case-list.png")
             window.click(560, 250)
             time.sleep(3)

@@ -487,7 +487,7 @@ TEST_F(WindowLogTest, EventsMayComeBeforeTheOriginOfAClient) {
 TEST_F(WindowLogTest, ThePersonSeesTheNearestOfAllAndAClientThatOfClients) {
   live(window_, 1, logged_words("a b x y z"), {});
   chat(2, logged_words("a b c d e f g h"));
-  live(window_, 3, logged_words("a b c d e f G H"), {.num_reused = 1});
+  live(window_, 3, logged_words("a b c d e f G H"), {.num_reused = 1});  // like a client by less than a block
   const auto person = window_.look(Principal::kPerson, 10);
   ASSERT_TRUE(person[0].difference && person[0].difference->nearest);
   EXPECT_EQ(person[0].difference->nearest->value, 2u);
@@ -496,6 +496,22 @@ TEST_F(WindowLogTest, ThePersonSeesTheNearestOfAllAndAClientThatOfClients) {
   const Json clients = window_.to_json(10, Principal::kClient);
   EXPECT_EQ(clients["data"][0]["difference"]["request"], "cmpl-1");
   EXPECT_EQ(clients["data"][0]["difference"]["common_tokens"], 2);
+}
+
+TEST_F(WindowLogTest, WhatChatsAndProgramsShareCouldNotHaveBeenReusedAndTheNearestThatCouldComesFirst) {
+  chat(1, logged_words("a b c d e f g h"));
+  live(window_, 2, logged_words("a b c d e f g H"), {});
+  auto story = window_.look(Principal::kPerson, 10)[0].difference->story;
+  ASSERT_TRUE(story);
+  EXPECT_EQ(story->cause, "other_salt");
+  EXPECT_EQ(story->lost_tokens, 0);
+  EXPECT_EQ(
+      story->sentence,
+      "The first 7 tokens are those of request 1 (Trip to Lisbon), but chats and programs share no blocks.");
+  live(window_, 3, logged_words("a b c d X f g H"), {.num_reused = 4});
+  live(window_, 4, logged_words("a b c d e f g h i"), {.num_reused = 7});
+  const auto newest = window_.look(Principal::kPerson, 10)[0].difference;
+  EXPECT_EQ(newest->nearest->value, 2u) << "the chat has one token more in common, and shares nothing";
 }
 
 TEST_F(WindowLogTest, AClientReadsNothingOfWhatAPersonWroteAndNoIds) {

@@ -63,7 +63,7 @@ void draw_lines(const Frame& frame, const ServerState& server, float width) {
     const ClientLine& client = server.lines[i];
     ImGui::PushID(static_cast<int>(i));
     const ImVec2 at = ImGui::GetCursorScreenPos();
-    const float name = std::min(frame.px(170), width * 0.35f), copy = frame.px(32);
+    const float name = std::min(frame.px(160), width * 0.35f), copy = frame.px(32);
     ImDrawList* list = ImGui::GetWindowDrawList();
     TextStyle style = small_text(frame), mono = mono_text(frame);
     style.colour = frame.theme.text;
@@ -260,8 +260,7 @@ void ServerView::draw_start_and_port(const Frame& frame, const UiState& state, f
 void ServerView::draw_key(const Frame& frame, const UiState& state, float width) {
   const ServerState& server = state.server;
   label(frame, "Who may ask");
-  constexpr std::array kLabels = {"Who has the key", "Every program (no key)"},
-                       kIds = {"with_key", "without_key"};
+  constexpr std::array kLabels = {"Key needed", "No key"}, kIds = {"with_key", "without_key"};
   const std::size_t before = state.settings.server.needs_key ? 0 : 1;
   const std::size_t after = segments(frame, "server_key", kLabels, kIds, before, width);
   if (after != before) {

@@ -228,6 +228,16 @@ void RequestList::name(RequestId request_id, const RequestName& name) {
   for (const auto& log : logs_) log->name(request_id, name.route, name.client, key);
 }
 
+std::optional<std::string> RequestList::name_of(RequestId request_id) const {
+  for (const auto& log : logs_) {
+    const auto program = log->program_of(request_id);
+    if (program)
+      return (program->empty() ? "A client" : program_of(*program)) + " · request " +
+             std::to_string(request_id.value);
+  }
+  return std::nullopt;
+}
+
 std::uint64_t RequestList::version() const {
   std::uint64_t version = 0;
   for (const auto& log : logs_) version += log->version();

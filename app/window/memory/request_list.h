@@ -47,6 +47,9 @@ class RequestList {
   // Of a request that was accepted just now.
   void name(RequestId request_id, const RequestName& name);
 
+  // What the sequences of a program's request are called; nullopt: no program asked.
+  std::optional<std::string> name_of(RequestId request_id) const;
+
   void choose(std::uint64_t number, ui::UiState& state);
   void export_to(const ui::actions::ExportRequests& a);
 

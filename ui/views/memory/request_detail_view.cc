@@ -80,7 +80,7 @@ void draw_around(const Frame& frame, const char* label, const std::string& befor
   const ImVec2 at = ImGui::GetCursorScreenPos();
   ImDrawList* list = ImGui::GetWindowDrawList();
   const float left = frame.px(64);
-  draw_text(frame, list, at, quiet, label, left);
+  draw_text(frame, list, {at.x, at.y + frame.px(1)}, quiet, label, left);
   const std::string shown_token = token.empty() ? std::string("end of the prompt") : in_one_line(token);
   const float room = width - left;
   const float token_width = std::min(text_width(frame, marked, shown_token), room * 0.4f);
@@ -285,6 +285,7 @@ void RequestDetailView::draw_side(const Frame& frame, const RequestDetail& detai
   const Face face = frame.face(FontFace::kRegular, size::kText);
   const float from = ImGui::GetScrollY() - text.line_height(), to = ImGui::GetScrollY() + height;
   const float above = (text.line_height() - face.size) * 0.5f;
+  ImVec2 mark_low{}, mark_high{};
   text.for_each_piece(from, to, [&](const TokenText::Piece& piece, float y) {
     const ImVec2 low{at.x + piece.x, at.y + y};
     const ImVec2 high{low.x + std::max(piece.width, frame.px(3)), low.y + text.line_height() - frame.px(2)};
@@ -303,13 +304,19 @@ void RequestDetailView::draw_side(const Frame& frame, const RequestDetail& detai
     }
     if (is_filled) list->AddRectFilled(low, high, mix(frame.theme.background, colour, kTint));
     if (colour != 0) list->AddRectFilled({low.x, high.y - frame.px(2)}, high, colour);
-    if (has_difference && token == first)
-      list->AddRect({low.x - 1, low.y - 1}, {high.x + 1, high.y + 1},
-                    is_mine ? frame.theme.error : frame.theme.warning, frame.px(3), frame.px(2));
+    if (has_difference && token == first) {
+      // A token of several pieces, such as a blank and a word, is one where they stand on one line.
+      const bool goes_on = mark_high.y > 0 && mark_low.y == low.y;
+      mark_low = goes_on ? mark_low : low;
+      mark_high = high;
+    }
     if (piece.begin == piece.end || piece.is_space) return;
     list->AddText(face.font, face.size, {low.x, low.y + above}, frame.theme.text,
                   tokens.text.data() + piece.begin, tokens.text.data() + piece.end);
   });
+  if (mark_high.x > mark_low.x)
+    list->AddRect({mark_low.x - 1, mark_low.y - 1}, {mark_high.x + 1, mark_high.y + 1},
+                  is_mine ? frame.theme.error : frame.theme.warning, frame.px(3), frame.px(2));
   ImGui::Dummy({width, text.height()});
   if (ImGui::IsItemHovered()) {
     const ImVec2 mouse = ImGui::GetMousePos();

@@ -14,7 +14,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kRowHeight = 30, kHeadHeight = 26, kCellGap = 12;
-constexpr float kWideWithMap = 980, kMapWidth = 340;
+constexpr float kWideWithMap = 1180, kMapWidth = 440;
 constexpr float kLeastList = 200, kLeastDetail = 520, kListShare = 0.34f;
 
 struct ColumnLook {
@@ -30,7 +30,7 @@ constexpr std::array<ColumnLook, kNumRequestColumns> kColumns = {{
     {"client", "Client", "Chat, comparison or program that asked", 120, 0, false},
     {"arrived", "Arrived", "When it was asked", 64, 8, false},
     {"waiting", "Waiting", "From the question until it was first given blocks", 66, 9, true},
-    {"prompt", "Prompt", "From then until the first token: reading the prompt", 66, 7, true},
+    {"prompt", "Reading", "From then until the first token: reading the prompt", 66, 7, true},
     {"first_token", "First token", "From the question until the first token", 84, 5, true},
     {"speed", "tok/s", "Tokens of an output, behind its first", 56, 4, true},
     {"tokens", "Tokens", "Of the prompt", 60, 3, true},
@@ -61,8 +61,8 @@ std::vector<float> column_widths(const Frame& frame, float width) {
   const float more = std::max(0.0f, room);
   const bool has_cause = widths[cause] > 0;
   widths[client] =
-      std::max(frame.px(40), widths[client] + (has_cause ? more * 0.6f : more) + std::min(0.0f, room));
-  if (has_cause) widths[cause] += more * 0.4f;
+      std::max(frame.px(40), widths[client] + (has_cause ? more * 0.75f : more) + std::min(0.0f, room));
+  if (has_cause) widths[cause] += more * 0.25f;
   return widths;
 }
 
@@ -213,19 +213,18 @@ void draw_account_bar(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 e
                       const ShownRequest& request) {
   list->AddRectFilled(low, {low.x + extent.x, low.y + extent.y}, frame.theme.free, frame.px(2));
   if (request.num_prompt <= 0) return;
-  PromptAccount account;
-  if (request.account) {
-    account = *request.account;
-  } else {  // while it runs, only how much was found is known
-    account.num_hit_cached = static_cast<std::int32_t>(std::max<std::int64_t>(0, request.num_cached));
-  }
   std::int64_t before = 0;
   const auto place = [&](std::int64_t tokens) {
     return std::round(low.x + extent.x * static_cast<float>(tokens) / static_cast<float>(request.num_prompt));
   };
+  if (!request.account) {  // while it runs, only how much was found is known
+    if (request.num_cached > 0)
+      list->AddRectFilled(low, {place(request.num_cached), low.y + extent.y}, frame.theme.muted);
+    return;
+  }
   for (std::size_t i = 0; i < kNumTokenAccounts; ++i) {
     const auto part = static_cast<TokenAccount>(i);
-    const std::int64_t count = std::max(0, tokens_of(account, part));
+    const std::int64_t count = std::max(0, tokens_of(*request.account, part));
     if (count == 0) continue;
     const float left = place(before), right = std::max(place(before + count), place(before) + 1);
     before += count;
