@@ -5,6 +5,7 @@
 #include "ui/chat_actions.h"
 #include "ui/compare_actions.h"
 #include "ui/desktop_actions.h"
+#include "ui/memory_actions.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
 #include "ui/two_models_actions.h"
@@ -133,6 +134,13 @@ constexpr Command kCommands[] = {
     {"Compare two models over a text", "", 0, 0, with_model,
      [](const UiState&, ActionSink& actions) { actions.push(actions::ShowTwoModels{true}); }},
     {"Memory", "Ctrl+3", kControl | ImGuiKey_3, 0, without_dialog, show_workspace<Workspace::kMemory>},
+    {"Requests and what became of their prompts", "", 0, 0, with_model,
+     [](const UiState&, ActionSink& actions) {
+       actions.push(actions::ShowWorkspace{Workspace::kMemory});
+       actions.push(actions::ShowMemoryPage{MemoryPage::kRequests});
+     }},
+    {"Server for other programs", "", 0, 0, without_dialog,
+     [](const UiState&, ActionSink& actions) { actions.push(actions::ShowServer{true}); }},
     {"Stop the answer", "Esc", 0, 0, with_answer,
      [](const UiState& state, ActionSink& actions) { actions.push(actions::StopAnswer{state.active_chat}); }},
     {"Continue or generate the answer", "Ctrl+Shift+G", kControlShift | ImGuiKey_G, 0, with_offer,

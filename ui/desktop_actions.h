@@ -42,6 +42,19 @@ struct ShowInFolder {  // by the desktop's file manager
   std::string path;
 };
 
+// ---- the server
+
+struct ShowServer {
+  bool open;
+};
+struct SwitchServer {
+  bool on;
+};
+struct ChangeServer {
+  ServerSettings settings;
+};
+struct MakeServerKey {};  // the one before counts no longer
+
 // ---- files
 
 enum class FileWish { kAttach, kImportChats, kOpenRecording, kOpenModel };
@@ -78,10 +91,11 @@ struct ShowTree {
   bool open;
 };
 
-struct DesktopAction : std::variant<ShowWorkspace, ShowSettings, ShowPalette, ShowSampling, ChangeSettings,
-                                    DismissBanner, CopyText, OpenLink, ShowKeys, ShowInFolder, AskForFile,
-                                    CloseFileBrowser, BrowseTo, ChooseFile, AnswerOverwrite, AttachFile,
-                                    RemoveAttachment, OpenFiles, ShowPresets, ShowTree> {
+struct DesktopAction
+    : std::variant<ShowWorkspace, ShowSettings, ShowPalette, ShowSampling, ChangeSettings, DismissBanner,
+                   CopyText, OpenLink, ShowKeys, ShowInFolder, AskForFile, CloseFileBrowser, BrowseTo,
+                   ChooseFile, AnswerOverwrite, AttachFile, RemoveAttachment, OpenFiles, ShowPresets,
+                   ShowTree, ShowServer, SwitchServer, ChangeServer, MakeServerKey> {
   using variant::variant;
   DesktopAction(const DesktopAction&);
   DesktopAction(DesktopAction&&) noexcept;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "engine/base/ids.h"
+#include "ui/server_state.h"
 
 namespace octavo::ui {
 
@@ -29,6 +30,7 @@ struct SettingsState {
   std::string system_prompt = {};
   PresetId preset = {};  // 0: none
   OnRepeats on_repeats = OnRepeats::kTell;
+  ServerSettings server = {};
 };
 
 enum class BannerKind { kNotice, kError };

@@ -76,6 +76,16 @@ struct ChooseExpertsOf {  // chat 0: all
   ChatId chat_id;
 };
 struct RestartExperts {};
+struct ChooseRequest {  // 0: none
+  std::uint64_t number;
+};
+struct HoverRequest {  // 0: none
+  std::uint64_t number;
+};
+struct ExportRequests {  // JSON or CSV
+  ExportFormat format;
+  std::string path = {};  // empty: it is asked for
+};
 struct RunPaper {};
 struct CancelPaper {};
 
@@ -83,7 +93,8 @@ struct MemoryAction
     : std::variant<ShowMemoryPage, FollowNewest, PauseMemory, SeekTime, SeekMark, StepEvents, StepSteps,
                    PlayMemory, ChangePlaySpeed, ChooseBlock, HoverBlock, ChooseState, HoverState, HoverText,
                    StartRecording, StopRecording, OpenRecording, CloseRecording, ExportMemory, ShowChapter,
-                   MoveTour, PlayTrial, ChooseExpertsOf, RestartExperts, RunPaper, CancelPaper> {
+                   MoveTour, PlayTrial, ChooseExpertsOf, RestartExperts, ChooseRequest, HoverRequest,
+                   ExportRequests, RunPaper, CancelPaper> {
   using variant::variant;
   MemoryAction(const MemoryAction&);
   MemoryAction(MemoryAction&&) noexcept;

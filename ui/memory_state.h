@@ -18,13 +18,14 @@
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
 #include "engine/base/ids.h"
+#include "ui/requests_state.h"
 #include "ui/tour_state.h"
 
 namespace octavo::ui {
 
 // A lesson is a recording of a chapter: it is walked like one.
 enum class MemorySource { kLive, kRecording, kTour, kLesson };
-enum class MemoryPage { kPools, kTour, kPaper, kExperts };
+enum class MemoryPage { kPools, kRequests, kTour, kPaper, kExperts };
 
 struct ShownPool {
   std::string name = {};  // of the model, the recording or the chapter
@@ -413,6 +414,7 @@ struct MemoryWorkspaceState {
   TourState tour;
   PaperState paper;
   ExpertsState experts;
+  RequestsState requests;  // of the engine that runs, and of those before it
 };
 
 // Experts are of the engine that runs, so a recording or a lesson has no such page.

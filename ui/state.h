@@ -15,6 +15,7 @@
 #include "ui/file_state.h"
 #include "ui/memory_state.h"
 #include "ui/model_state.h"
+#include "ui/server_state.h"
 #include "ui/two_models_state.h"
 
 namespace octavo::ui {
@@ -41,6 +42,7 @@ struct UiState {
   TinyPoolState tiny_pool;
   FileBrowser files;
   SettingsState settings;
+  ServerState server;
 };
 
 // nullptr when there is none.
@@ -56,7 +58,7 @@ inline const ChatState* active_chat(const UiState& state) { return find_chat(sta
 // Whether a dialog has the keyboard. The command palette is none: it runs what can be asked for without it.
 inline bool has_dialog(const UiState& state) {
   return state.settings_open || state.desktop.presets_open || state.desktop.keys_open || state.picker.open ||
-         state.files.open || state.tiny_pool.question != TinyPoolQuestion::kNone;
+         state.files.open || state.tiny_pool.question != TinyPoolQuestion::kNone || state.server.open;
 }
 
 // Whether another model than the present one answered last. A file that only moved is the same model.

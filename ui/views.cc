@@ -133,11 +133,16 @@ void Views::draw_rail(const Frame& frame, const UiState& state) {
   const ButtonOptions new_chat{
       .kind = ButtonKind::kPlain, .icon = Icon::kPlus, .height = kSquare, .help = "New chat (Ctrl+N)"};
   if (button(frame, "new_chat", "", new_chat)) frame.actions.push(actions::NewChat{});
+  if (state.server.phase != ServerPhase::kOff) {
+    place(2);
+    draw_server_mark(frame, state.server, kSquare);
+  }
   ImGui::EndChild();
 }
 
 void Views::draw_dialogs(const Frame& frame, const UiState& state, float shown_zoom) {
   settings_.draw(frame, state, shown_zoom);
+  server_.draw(frame, state);
   draw_keys_view(frame, state);
   presets_.draw(frame, state);
   model_picker_.draw(frame, state);

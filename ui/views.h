@@ -17,6 +17,7 @@
 #include "ui/views/model_picker.h"
 #include "ui/views/presets_view.h"
 #include "ui/views/sampling_view.h"
+#include "ui/views/server_view.h"
 #include "ui/views/settings_view.h"
 #include "ui/views/sidebar_view.h"
 #include "ui/views/tree_view.h"
@@ -35,6 +36,7 @@ class Views {
   const Fonts& fonts() const { return fonts_; }
   const CompareView& compare() const { return compare_; }
   const TwoModelsView& two_models() const { return two_models_; }
+  const MemoryView& memory() const { return memory_; }
 
   // Whether something that was drawn moves by itself, so that another frame is due.
   bool wants_frame() const { return memory_.wants_frame(); }
@@ -76,6 +78,7 @@ class Views {
   SamplingView sampling_;
   PresetsView presets_;
   SettingsView settings_;
+  ServerView server_;
   ModelPickerView model_picker_;
   FileBrowserView files_;
   TreeView tree_;

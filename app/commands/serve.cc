@@ -7,9 +7,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <random>
 #include <string>
 #include <thread>
 #include <utility>
@@ -19,6 +17,7 @@
 #include "app/commands/engine_flags.h"
 #include "app/commands/input.h"
 #include "app/commands/start_engine.h"
+#include "app/server/client_lines.h"
 #include "app/server/http/server.h"
 #include "app/server/service.h"
 #include "engine/base/clock.h"
@@ -54,19 +53,6 @@ constexpr std::array kPassedOverFlags = {"--multi-step-stream-outputs",
                                          "--enable-chunked-prefill",
                                          "--disable-frontend-multiprocessing"};
 
-std::string random_hex() {
-  static std::mutex mutex;
-  static std::random_device device;
-  const std::lock_guard lock(mutex);
-  constexpr std::string_view kDigits = "0123456789abcdef";
-  std::string hex;
-  while (hex.size() < 32) {
-    std::uint32_t bits = device();
-    for (int i = 0; i < 8; ++i, bits >>= 4) hex += kDigits[bits & 15u];
-  }
-  return hex;
-}
-
 Result<std::string> key_of(const ServeOptions& options, bool is_loopback) {
   const int num_given = (options.key ? 1 : 0) + (options.key_file ? 1 : 0) + (options.no_key ? 1 : 0);
   const auto refused = [](std::string sentence) {
@@ -82,7 +68,7 @@ Result<std::string> key_of(const ServeOptions& options, bool is_loopback) {
     OCTAVO_TRY(key, read_input(*options.key_file));
     key.erase(std::find_if(key.begin(), key.end(), [](char c) { return c == '\n' || c == '\r'; }), key.end());
   }
-  if (!options.key && !options.key_file) return "octavo-" + random_hex();
+  if (!options.key && !options.key_file) return new_server_key();
   if (key.empty()) return refused("the key is empty: give one, or --no-api-key");
   return key;
 }
@@ -101,24 +87,23 @@ std::vector<std::string> model_names(const ServeOptions& options, const EngineDe
 }
 
 // Lines that people paste where their programs want them.
-void say_how_to_use(const std::string& address, const std::string& key, bool key_is_new,
-                    const std::string& model) {
-  const std::string shown_key = key.empty() ? "none" : key_is_new ? key : "YOUR_KEY";
-  std::fprintf(stderr, "octavo: listening on %s\n", address.c_str());
+void say_how_to_use(const std::string& address, const ServeOptions& options, const std::string& key,
+                    bool key_is_new, const std::string& model) {
+  std::fprintf(stderr, "octavo: listening on %s\noctavo: model: %s\n", address.c_str(),
+               escape_for_message(model).c_str());
   if (key_is_new) {
     std::fprintf(stderr, "octavo: the key, made for this run and shown once: %s (--api-key sets one)\n",
                  key.c_str());
   }
-  std::fprintf(stderr,
-               "octavo: OPENAI_BASE_URL=%s/v1 OPENAI_API_KEY=%s   model: %s\n"
-               "octavo: ANTHROPIC_BASE_URL=%s ANTHROPIC_AUTH_TOKEN=%s\n",
-               address.c_str(), shown_key.c_str(), escape_for_message(model).c_str(), address.c_str(),
-               shown_key.c_str());
-}
-
-std::string address_of(const http::ServerOptions& server, std::uint16_t port) {
-  const bool is_v6 = server.host.find(':') != std::string::npos;
-  return "http://" + (is_v6 ? "[" + server.host + "]" : server.host) + ":" + std::to_string(port);
+  ServedAddress served{.address = address, .model = model};
+  if (options.key_file && *options.key_file != "-") {
+    served.key_file = std::filesystem::absolute(*options.key_file).string();
+  } else if (!key.empty()) {
+    served.key = key_is_new ? key : "YOUR_KEY";
+  }
+  for (const PastedLine& line : client_lines(served))
+    std::fprintf(stderr, "octavo: %s: %s\n", line.program.c_str(),
+                 escape_for_message(line.text, 2000).c_str());
 }
 
 // Answers that run may end; what still runs then is cancelled, and told so.
@@ -166,7 +151,7 @@ int run_serve(ServeOptions& options, const std::string& version) {
   if (!server) return report_error(server.error());
   service.listens_at((*server)->port(), (*server)->is_loopback());
   const bool key_is_new = !options.key && !options.key_file && !options.no_key;
-  say_how_to_use(address_of(options.server, (*server)->port()), *key, key_is_new, model);
+  say_how_to_use(http_address(options.server.host, (*server)->port()), options, *key, key_is_new, model);
   while (!InterruptGuard::interrupted()) std::this_thread::sleep_for(kTick);
   shut_down(**server, service, options.shutdown_timeout);
   return kExitOk;

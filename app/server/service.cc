@@ -72,16 +72,47 @@ std::string with_slashes(std::string_view id) {
 
 struct Service::Exchange {
   const Route& route;
+  const ServiceOptions& options;
   http::Request request;
   http::Reply reply;
-  std::vector<http::Header> headers;  // of every answer to it
-  std::string id;                     // that the client is told, for its log
+  std::int64_t began_us = 0;
+  std::vector<http::Header> headers = {};  // of every answer to it
+  std::string id = {};                     // that the client is told, for its log
 
   void send(http::Response response) const {
     response.headers.insert(response.headers.end(), headers.begin(), headers.end());
+    const int status = response.status;
     reply.send(std::move(response));
+    note_end(status);
   }
   void send_error(const ApiError& error) const;
+  void note_end(int status) const {
+    if (options.answered)
+      options.answered({.method = request.method,
+                        .path = request.path,
+                        .client = request.header("user-agent"),
+                        .status = status,
+                        .took_us = options.clock->now_us() - began_us});
+  }
+};
+
+// Connections outlive the service, so that a client may leave behind its end.
+class Service::Canceller {
+ public:
+  explicit Canceller(RequestRouter& router) : router_(&router) {}
+
+  void cancel(const std::vector<RequestId>& requests) {
+    const std::lock_guard lock(mutex_);
+    if (router_ != nullptr) router_->cancel(requests);
+  }
+  void end() {
+    const std::lock_guard lock(mutex_);
+    router_ = nullptr;
+  }
+
+ private:
+  std::mutex mutex_;
+  RequestRouter* router_;  // guarded by mutex_
 };
 
 struct Service::Route {
@@ -200,42 +231,63 @@ Service::Service(Engine& engine, ServiceOptions options)
              .created = options_.unix_time_ms() / 1000,
              .description = engine.description(),
              .tokenizer = &engine.tokenizer()},
-      port_(options_.access.port),
-      is_loopback_(options_.access.is_loopback),
-      log_({.tokenizer = &engine.tokenizer(), .block_size = engine.description().block_size}),
+      access_(options_.access),
+      own_log_(options_.log != nullptr
+                   ? nullptr
+                   : std::make_unique<RequestLog>(RequestLogOptions{
+                         .tokenizer = &engine.tokenizer(), .block_size = engine.description().block_size})),
+      log_(options_.log != nullptr ? *options_.log : *own_log_),
       metrics_({.model_name = model_.name(), .max_model_len = engine.description().max_model_len}),
       jobs_(kMostJobs),
       router_(
           engine,
           [this](const EngineEvent& event) {
-            log_.add(event);
+            if (own_log_) own_log_->add(event);
             metrics_.add(event);
           },
-          [this] { keep_streams_alive(); }) {
+          [this] { keep_streams_alive(); }),
+      canceller_(std::make_shared<Canceller>(router_)) {
   for (std::size_t i = 0; i < kWorkers; ++i) workers_.emplace_back([this] { work(); });
 }
 
 Service::~Service() {
   jobs_.close();
   workers_.clear();  // before what they use
+  canceller_->end();
 }
 
 void Service::listens_at(std::uint16_t port, bool is_loopback) {
-  port_ = port;
-  is_loopback_ = is_loopback;
+  const std::lock_guard lock(access_mutex_);
+  access_.port = port;
+  access_.is_loopback = is_loopback;
+}
+
+void Service::set_access(AccessRules rules) {
+  const std::lock_guard lock(access_mutex_);
+  access_ = std::move(rules);
 }
 
 AccessRules Service::access() const {
-  AccessRules rules = options_.access;
-  rules.port = port_;
-  rules.is_loopback = is_loopback_;
-  return rules;
+  const std::lock_guard lock(access_mutex_);
+  return access_;
 }
 
 void Service::cancel_all() { router_.cancel_all(); }
 
 http::Response Service::refuse(int status, const std::string& sentence) {
   return json_response(openai_error(api_error(status, sentence)), status);
+}
+
+http::Response Service::refuse_without_model(const AccessRules& rules, const http::Request& head,
+                                             const std::string& why) {
+  const Route* route = find_route(head.path);
+  const Protocol protocol = route != nullptr ? route->protocol : Protocol::kOpenAi;
+  if (const auto error = refusal(rules, head, route == nullptr || route->needs_key))
+    return error_response(protocol, *error, {});
+  http::Response response = error_response(protocol, api_error(503, why), {});
+  response.headers.push_back({"Retry-After", kRetryAfterSeconds});
+  for (const http::Header& header : origin_headers(rules, head)) response.headers.push_back(header);
+  return response;
 }
 
 std::optional<http::Response> Service::check_head(const http::Request& head) const {
@@ -263,7 +315,11 @@ std::optional<http::Response> Service::check_head(const http::Request& head) con
 
 void Service::handle(http::Request request, http::Reply reply) {
   const Route& route = *find_route(request.path);  // check_head() let it in
-  auto exchange = std::make_shared<Exchange>(Exchange{route, std::move(request), std::move(reply), {}, {}});
+  auto exchange = std::make_shared<Exchange>(Exchange{.route = route,
+                                                      .options = options_,
+                                                      .request = std::move(request),
+                                                      .reply = std::move(reply),
+                                                      .began_us = options_.clock->now_us()});
   exchange->id = "req_" + options_.new_hex();
   exchange->headers = origin_headers(access(), exchange->request);
   exchange->headers.push_back(
@@ -325,6 +381,10 @@ struct Service::OpenCall {
   void follow(std::size_t request, const EngineEvent& event);
   void begin();
   void write(std::string frames);
+  void end() const {
+    exchange->reply.end();
+    exchange->note_end(200);
+  }
   void fail(const Error& failure);
 };
 
@@ -336,7 +396,7 @@ void Service::OpenCall::follow(std::size_t request, const EngineEvent& event) {
   if (stream) {
     if (!begun) begin();
     write(over ? frames + answer->last_frames() : frames);
-    if (over) exchange->reply.end();
+    if (over) end();
   } else if (over) {
     exchange->send({.headers = {{"Content-Type", "application/json"}}, .body = answer->body()});
   }
@@ -363,7 +423,7 @@ void Service::OpenCall::fail(const Error& failure) {
   const ApiError error = api_error_of(failure);
   if (!begun) return exchange->send_error(error);
   write(answer->failure_frames(error));
-  exchange->reply.end();
+  end();
 }
 
 void Service::generate(const std::shared_ptr<Exchange>& exchange, const Json& body) {
@@ -380,6 +440,8 @@ void Service::generate(const std::shared_ptr<Exchange>& exchange, const Json& bo
     return exchange->send_error(api_error(429, "the queue is full: " + std::to_string(router_.num_waiting()) +
                                                    " requests wait; try again soon"));
   }
+  for (GenerationRequest& request : call->requests)
+    request.cache_salt = options_.cache_salt + request.cache_salt;
   const auto open = std::make_shared<OpenCall>(OpenCall{.exchange = exchange,
                                                         .answer = std::move(call->answer),
                                                         .router = router_,
@@ -401,7 +463,7 @@ void Service::generate(const std::shared_ptr<Exchange>& exchange, const Json& bo
           metrics_.begin(id);
         }
       });
-  exchange->reply.on_client_left([this, ids] { router_.cancel(ids); });
+  exchange->reply.on_client_left([canceller = canceller_, ids] { canceller->cancel(ids); });
   if (!open->stream) return;
   const std::lock_guard lock(streams_mutex_);
   std::erase_if(streams_, [](const std::weak_ptr<OpenCall>& stream) { return stream.expired(); });

@@ -6,7 +6,6 @@
 // waiting.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,11 +16,11 @@
 #include <thread>
 #include <vector>
 
+#include "app/requests/request_log.h"
 #include "app/server/access.h"
 #include "app/server/call.h"
 #include "app/server/http/message.h"
 #include "app/server/http/server.h"
-#include "app/server/request_log.h"
 #include "app/server/request_router.h"
 #include "app/server/server_metrics.h"
 #include "engine/base/bounded_queue.h"
@@ -29,6 +28,14 @@
 #include "engine/engine.h"
 
 namespace octavo::app {
+
+// One answer, for a log of a line each. What a client said is as it said it.
+struct AnsweredCall {
+  std::string_view method, path,
+      client;  // client: its User-Agent; they live as long as the call of `answered`
+  int status = 0;
+  std::int64_t took_us = 0;  // from the end of the request's body
+};
 
 struct ServiceOptions {
   std::vector<std::string> model_names;  // that clients may say; at least one, the first is told
@@ -40,13 +47,23 @@ struct ServiceOptions {
   std::function<std::string()> new_hex = {};        // 32 digits of base 16, another each time
   std::function<std::int64_t()> unix_time_ms = {};  // the date
   const Clock* clock = nullptr;                     // outlives the service
+  // Where the requests of others stand, too, and whose owner adds the engine's events; it outlives the
+  // service. Null: the service keeps one of its own.
+  RequestLog* log = nullptr;
+  // Of every request, in front of what its client says: who asks here shares no blocks with those who do not,
+  // so that nobody can find out by how much is reused what the others asked.
+  std::string cache_salt = {};
+  // Told of each answer when it has ended, on any thread.
+  std::function<void(const AnsweredCall& call)> answered = {};
 };
 
 class Service {
  public:
-  // REQUIRES: nobody else polls the engine, which outlives this; the HTTP server that calls it ends first.
+  // REQUIRES: nobody else polls the engine, which outlives this (engine/shared_engine.h makes several of
+  // one); whoever calls it has stopped to when it ends.
   Service(Engine& engine, ServiceOptions options);
-  // Ends every call that is under way.
+  // Ends every call that is under way: their clients get what there is, and its end. Nothing of it is called
+  // afterwards, though their connections may live on.
   ~Service();
   Service(const Service&) = delete;
   Service& operator=(const Service&) = delete;
@@ -55,15 +72,23 @@ class Service {
   std::optional<http::Response> check_head(const http::Request& head) const;
   void handle(http::Request request, http::Reply reply);
   static http::Response refuse(int status, const std::string& sentence);
+  // The same while no service is there to ask: who may not ask is told so, everybody else to try again (503).
+  //   why  one sentence
+  static http::Response refuse_without_model(const AccessRules& rules, const http::Request& head,
+                                             const std::string& why);
 
   // Where it turned out to listen, before the first request is let in with a port in its Host.
   void listens_at(std::uint16_t port, bool is_loopback);
+  // Of requests that come from now on; on any thread.
+  void set_access(AccessRules rules);
   void cancel_all();
+  std::size_t num_open_requests() const { return router_.num_open(); }
 
  private:
   struct Route;
   struct Exchange;  // one request and the place of its answer
   struct OpenCall;  // a call whose requests run
+  class Canceller;  // of the calls of clients that have left
 
   static const std::vector<Route>& routes();
   static const Route* find_route(std::string_view path);
@@ -87,9 +112,10 @@ class Service {
   Engine& engine_;
   const ServiceOptions options_;
   ServedModel model_;
-  std::atomic<std::uint16_t> port_;
-  std::atomic<bool> is_loopback_;
-  RequestLog log_;
+  mutable std::mutex access_mutex_;
+  AccessRules access_;  // guarded by access_mutex_
+  std::unique_ptr<RequestLog> own_log_;
+  RequestLog& log_;
   ServerMetrics metrics_;
   std::mutex steps_mutex_;
   std::uint64_t step_mark_ = 0;  // guarded by steps_mutex_
@@ -97,6 +123,7 @@ class Service {
   std::mutex streams_mutex_;
   std::vector<std::weak_ptr<OpenCall>> streams_;  // guarded by streams_mutex_
   RequestRouter router_;
+  std::shared_ptr<Canceller> canceller_;
   std::vector<std::jthread> workers_;  // last: they use all of the above
 };
 

@@ -39,6 +39,7 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
       window_(std::move(window)),
       controller_(clock_, settings.settings, options_.unix_time_ms),
       bus_(options_.bus_address, [this] { wake_up(); }),
+      door_(options_.unix_time_ms, [this] { wake_up(); }),
       loader_(std::move(factory), [this] { wake_up(); }) {
   controller_.set_system_theme(theme_without_bus(std::getenv("GTK_THEME")));
   open_chats();
@@ -50,6 +51,10 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
   if (!settings.notice.empty()) controller_.show_banner(ui::BannerKind::kNotice, settings.notice);
   scout_ = std::make_unique<ModelScout>(options_.model_places, [this] { wake_up(); });
   two_models_worker_ = std::make_unique<TwoModelsWorker>([this] { wake_up(); });
+  server_ = std::make_unique<ServerRunner>(door_, [this] { wake_up(); });
+  const std::filesystem::path& settings_path = options_.settings_path;
+  controller_.server().begin(settings_path.empty() ? settings_path
+                                                   : settings_path.parent_path() / "server-key");
   controller_.models().set_base(options_.engine);
   controller_.two_models().set_base(options_.engine);
   load_first_model(settings.settings.recent_models);
@@ -60,6 +65,9 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
 
 Application::~Application() {
   save_settings_now();
+  door_.lead_to(nullptr, "the window is being closed");
+  if (served_ != nullptr) served_->cancel_all();
+  server_.reset();
   controller_.finish_saving();
   controller_.detach_engine();  // it reads the engines
 }
@@ -130,6 +138,7 @@ bool Application::update() {
   close_retired();
   changed |= update_scouted();
   changed |= update_two_models();
+  changed |= update_server();
   changed |= update_token_counts();
   changed |= update_chats();
   changed |= update_files();
@@ -235,6 +244,7 @@ void Application::perform_effects() {
   perform(std::move(effects.chats));
   perform(std::move(effects.models));
   perform(std::move(effects.two_models));
+  perform(effects.server);
 }
 
 void Application::perform(const DesktopEffects& effects) {

@@ -23,6 +23,9 @@
 #include "app/window/platform/first_window.h"
 #include "app/window/platform/frame_pacing.h"
 #include "app/window/platform/window.h"
+#include "app/window/server/served_engine.h"
+#include "app/window/server/server_door.h"
+#include "app/window/server/server_runner.h"
 #include "app/window/settings.h"
 #include "app/window/two_models/two_models_worker.h"
 #include "engine/base/clock.h"
@@ -45,6 +48,7 @@ struct WindowOptions {
   std::filesystem::path export_folder = default_export_folder();
   ScoutPlaces model_places = default_scout_places();
   std::function<std::int64_t()> unix_time_ms = octavo::unix_time_ms;  // the wall clock
+  std::string version = {};                                           // of the program, for its clients
 };
 
 // Runs the window until it is closed. An Error when it could not be opened, above all without a display.
@@ -93,6 +97,8 @@ class Application {
   std::vector<HeldEngine> let_go_of_engines();
   bool update_scouted();
   bool update_two_models();
+  bool update_server();
+  void lead_programs();
   bool update_token_counts();
   void apply_actions();
   void perform_effects();
@@ -103,6 +109,7 @@ class Application {
   bool update_desktop();
   void tell_of(const LongAnswer& answer);
   void perform(TwoModelsEffects effects);
+  void perform(const ServerEffects& effects);
   void open_chats();
   bool update_chats();
   bool update_files();
@@ -132,9 +139,11 @@ class Application {
   DesktopBus bus_;
   ChatId told_chat_{};                         // that the newest notification is about
   std::unique_ptr<FirstWindow> first_window_;  // none in a window that is not the first
+  ServerDoor door_;                            // before the engines, whose services write to it
   EngineCloser closer_;
   ModelLoader loader_;
   HeldEngine present_;
+  ServedEngine* served_ = nullptr;             // present_'s reader
   std::vector<HeldEngine> retired_;            // that still have answers to finish
   ModelLoad loading_;                          // what is loaded now, or was tried last
   ModelLoad loaded_;                           // what the present engine was made from
@@ -142,6 +151,8 @@ class Application {
   std::optional<ModelLoadRequest> next_load_;  // once the load that was cancelled for it has ended
   std::unique_ptr<ModelScout> scout_;
   std::unique_ptr<TwoModelsWorker> two_models_worker_;
+  std::unique_ptr<ServerRunner> server_;  // ends before the engines that answer
+  std::uint64_t shown_log_ = 0;           // version of the door's lines that are shown
   std::uint64_t num_frames_drawn_ = 0;
   std::int64_t next_update_us_ = 0;
   bool expects_report_ = false;  // the last update found something: so will the next

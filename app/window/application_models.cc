@@ -84,6 +84,8 @@ void Application::start_loading(const ModelLoad& load, std::vector<HeldEngine> f
 // Answers under way are interrupted.
 std::vector<HeldEngine> Application::let_go_of_engines() {
   controller_.detach_engine();
+  served_ = nullptr;
+  lead_programs();
   std::vector<HeldEngine> held = std::exchange(retired_, {});
   held.push_back(std::exchange(present_, {}));
   return held;
@@ -129,7 +131,20 @@ void Application::take_failure(const Error& error) {
 
 void Application::take_engine(std::unique_ptr<Engine> engine) {
   HeldEngine before = std::exchange(present_, {});
-  present_.engine = std::move(engine);
+  const auto log =
+      std::make_shared<RequestLog>(RequestLogOptions{.tokenizer = &engine->tokenizer(),
+                                                     .block_size = engine->description().block_size,
+                                                     .unix_time_ms = options_.unix_time_ms,
+                                                     .clock = &clock_});
+  auto shared =
+      std::make_unique<SharedEngine>(std::move(engine), [log](const EngineEvent& event) { log->add(event); });
+  auto served = std::make_unique<ServedEngine>(
+      *shared, log,
+      ServedEngineOptions{
+          .unix_time_ms = options_.unix_time_ms, .clock = &clock_, .version = options_.version});
+  served_ = served.get();
+  present_.engine = std::move(shared);
+  present_.reader = std::move(served);
   present_.engine->set_wake_up([this] { wake_up(); });
   present_.token_counter =
       std::make_unique<TokenCounter>(present_.engine->tokenizer(), [this] { wake_up(); });
@@ -138,6 +153,8 @@ void Application::take_engine(std::unique_ptr<Engine> engine) {
   controller_.set_attachment_counter([this](ChatId chat_id, std::uint64_t attachment_id, std::string text) {
     present_.token_counter->count_attachment(chat_id, attachment_id, std::move(text));
   });
+  controller_.attach_requests(log);
+  lead_programs();
   if (before.engine != nullptr) retired_.push_back(std::move(before));
   loaded_ = loading_;
   fallback_.reset();
@@ -149,7 +166,7 @@ void Application::take_engine(std::unique_ptr<Engine> engine) {
 
 void Application::close_retired() {
   std::erase_if(retired_, [this](HeldEngine& held) {
-    if (controller_.uses(*held.engine)) return false;
+    if (controller_.uses(*held.engine) || (held.reader && held.reader->is_busy())) return false;
     closer_.close(std::move(held));
     return true;
   });

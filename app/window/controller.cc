@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "app/window/give_action.h"
+#include "app/window/server/served_engine.h"
 
 namespace octavo::app {
 
@@ -17,6 +18,7 @@ Controller::Controller(const Clock& clock, const Settings& settings,
       batch_(draw_seed, settings_.sampling, state_),
       two_models_(chat_, state_),
       models_(engines_, settings.recent_models, state_),
+      server_(settings_.ui, state_),
       desktop_(memory_workspace_, compare_, settings_, state_),
       files_(settings.recent_folders, state_.files),
       file_questions_({.exports = {}, .recordings = default_recordings_folder()}, files_, state_),
@@ -24,7 +26,9 @@ Controller::Controller(const Clock& clock, const Settings& settings,
           memory_workspace_, compare_, [this](RequestId id) { return chat_.answers().chat_of(id); }, state_) {
   memory_workspace_.name_others([this](RequestId request, std::int32_t output_index) {
     const auto name = compare_.comparison().name_of(request, output_index);
-    return name ? name : batch_.name_of(request);
+    if (name) return name;
+    const auto of_batch = batch_.name_of(request);
+    return of_batch ? of_batch : memory_workspace_.requests().name_of(request);
   });
   state_.settings = settings.ui;
 }
@@ -73,13 +77,15 @@ Effects Controller::take_effects() {
                   .models = models_.take_effects(),
                   .listing = std::move(files.listing),
                   .two_models = two_models_.take_effects(),
+                  .server = server_.take_effects(),
                   .exported_comparison = compare_.take_export(),
                   .prompts_file = batch_.take_wanted_file(),
                   .long_answers = answer_watch_.take_ended(),
                   .picture = std::exchange(picture_, std::nullopt)};
   if (auto batch = batch_.take_export()) effects.exported_comparison = std::move(batch);
   effects.settings_changed = effects.desktop.settings_changed || effects.chats.settings_changed ||
-                             effects.models.settings_changed || files.recent_changed;
+                             effects.models.settings_changed || effects.server.settings_changed ||
+                             files.recent_changed;
   return effects;
 }
 
@@ -101,7 +107,8 @@ void Controller::route(const ui::actions::ModelAction& action) {
 }
 
 void Controller::route(const ui::actions::DesktopAction& action) {
-  std::visit([this](const auto& one) { give_action(one, desktop_, chat_, files_, file_questions_); }, action);
+  std::visit([this](const auto& one) { give_action(one, desktop_, chat_, files_, file_questions_, server_); },
+             action);
 }
 
 void Controller::route(const ui::actions::TwoModelsAction& action) {
@@ -164,6 +171,7 @@ void Controller::attach_engine(Engine& engine, PlanContext plan_context) {
   reports_.forget_engine();
   reports_.expect();
   models_.describe(engine.description());
+  server_.show_model(served_model_names(engine.description().model).front());
   two_models_.set_first(engine.description().model.path);
   compare_.attach_engine(engine, plan_context);
   batch_.attach_engine(engine, plan_context);
@@ -181,6 +189,7 @@ void Controller::detach_engine() {
   compare_.detach_engine();
   batch_.detach_engine();
   engines_.detach_all();
+  server_.show_model({});
   update();
 }
 
@@ -250,7 +259,20 @@ void Controller::fold(const EngineEvent& event) {
   update();
 }
 
+RequestName Controller::name_of(RequestId request_id) {
+  if (const auto chat_id = chat_.answers().chat_of(request_id)) {
+    const ui::ChatState* chat = ui::find_chat(state_, *chat_id);
+    return {.route = "chat", .client = chat != nullptr ? chat->title : std::string(), .chat_id = *chat_id};
+  }
+  if (const auto name = compare_.comparison().name_of(request_id, 0))
+    return {.route = "comparison", .client = *name};
+  if (const auto name = batch_.name_of(request_id)) return {.route = "batch", .client = *name};
+  return {.route = "summary", .client = "Summary of a chat"};
+}
+
 void Controller::take_event(const EngineEvent& event) {
+  if (const auto* accepted = std::get_if<RequestAccepted>(&event))
+    memory_workspace_.requests().name(accepted->request_id, name_of(accepted->request_id));
   const auto* failed = std::get_if<RequestFailed>(&event);
   if (failed != nullptr && failed->error.code == ErrorCode::kDeviceLost) models_.offer_cpu(failed->error);
   if (!compare_.fold(event) && !batch_.fold(event)) chat_.fold(event);

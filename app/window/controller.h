@@ -24,6 +24,7 @@
 #include "app/window/memory/memory_workspace.h"
 #include "app/window/models/models.h"
 #include "app/window/notice_timer.h"
+#include "app/window/server/server_panel.h"
 #include "app/window/settings.h"
 #include "app/window/two_models/two_models.h"
 #include "engine/base/clock.h"
@@ -40,6 +41,7 @@ struct Effects {
   ModelEffects models = {};
   std::optional<ListFolder> listing = {};  // for the file browser
   TwoModelsEffects two_models = {};
+  ServerEffects server = {};
   std::optional<ExportedComparison> exported_comparison = {};
   std::optional<std::string> prompts_file = {};       // whose text `take_read_files` is given
   std::vector<LongAnswer> long_answers = {};          // that have ended
@@ -83,7 +85,13 @@ class Controller {
   // What dropped, named and attached files turned out to be.
   void take_read_files(FilesRead read);
 
+  // Where what is asked of the engine stands that was attached last, for the list of requests.
+  void attach_requests(std::shared_ptr<RequestLog> log) {
+    memory_workspace_.requests().attach(std::move(log));
+  }
+
   Models& models() { return models_; }
+  ServerPanel& server() { return server_; }
   TwoModels& two_models() { return two_models_; }
   void show_banner(ui::BannerKind kind, std::string text) { show_banner(ui::Banner{kind, std::move(text)}); }
   void show_banner(ui::Banner banner);
@@ -110,7 +118,9 @@ class Controller {
   void fold(const EngineEvent& event);
 
   // Whether the engine owes a report that comes without a wake-up.
-  bool wants_poll() const { return reports_.expects() || memory_workspace_.wants_tick(); }
+  bool wants_poll() const {
+    return reports_.expects() || memory_workspace_.wants_tick() || state_.server.num_answering > 0;
+  }
   // Draws the chats under the headings of another day, once it has begun. True when it has.
   bool turn_day();
   // Whether any answer is being generated.
@@ -133,6 +143,7 @@ class Controller {
   bool is_used(const Engine& engine) const;
   bool poll_retired();
   void take_event(const EngineEvent& event);
+  RequestName name_of(RequestId request_id);
   void take_memory_effects();
   void update();
 
@@ -147,6 +158,7 @@ class Controller {
   BatchWorkspace batch_;
   TwoModels two_models_;
   Models models_;
+  ServerPanel server_;
   Desktop desktop_;
   FileBrowsing files_;
   FileQuestions file_questions_;

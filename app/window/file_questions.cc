@@ -98,6 +98,13 @@ std::optional<FileQuestion> ask(const act::ExportMemory& a, const FileFolders& f
               json ? ".json" : ".csv", folders.exports);
 }
 
+std::optional<FileQuestion> ask(const act::ExportRequests& a, const FileFolders& folders,
+                                const ui::UiState&) {
+  const bool json = a.format == act::ExportFormat::kJson;
+  return save(a, json ? "Export the requests as JSON" : "Export the requests as CSV", "octavo-requests",
+              json ? ".json" : ".csv", folders.exports);
+}
+
 template <class Action>
 concept Saves = requires(const Action& action, const FileFolders& folders, const ui::UiState& state) {
   ask(action, folders, state);

@@ -21,6 +21,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uintmax_t kLargestFile = 1 << 20;
+constexpr std::size_t kMostServerNames = 64;  // of hosts and of origins
 constexpr int kSmallestSide = 320, kLargestSide = 16384;
 
 // In the order of the enumerations.
@@ -46,6 +47,14 @@ json to_json(const std::vector<std::string>& folders) {
   return list;
 }
 
+json to_json(const ui::ServerSettings& server) {
+  return {{"starts_with_window", server.starts_with_window},
+          {"port", server.port},
+          {"needs_key", server.needs_key},
+          {"allowed_hosts", to_json(server.allowed_hosts)},
+          {"allowed_origins", to_json(server.allowed_origins)}};
+}
+
 json to_json(const Settings& settings) {
   return {{"version", 1},
           {"width", settings.width},
@@ -58,6 +67,7 @@ json to_json(const Settings& settings) {
           {"system_prompt", sanitise_utf8(settings.ui.system_prompt)},
           {"preset", settings.ui.preset.value},
           {"on_repeats", kOnRepeatsWords[static_cast<std::size_t>(settings.ui.on_repeats)]},
+          {"server", to_json(settings.ui.server)},
           {"sampling", sampling_to_json(settings.sampling)},
           {"recent_models", to_json(settings.recent_models)},
           {"recent_folders", to_json(settings.recent_folders)}};
@@ -95,6 +105,34 @@ bool read_switch(const json& object, const char* key, bool& value) {
   return true;
 }
 
+bool read_texts(const json& object, const char* key, std::size_t most, std::vector<std::string>& texts) {
+  const auto list = object.find(key);
+  if (list == object.end()) return true;
+  if (!list->is_array() || list->size() > most) return false;
+  for (const json& entry : *list) {
+    if (!entry.is_string()) return false;
+    texts.push_back(entry.get<std::string>());
+  }
+  return true;
+}
+
+bool read_server(const json& object, ui::ServerSettings& server) {
+  const auto found = object.find("server");
+  if (found == object.end()) return true;
+  if (!found->is_object()) return false;
+  const auto port = found->find("port");
+  if (port != found->end()) {
+    if (!port->is_number_integer()) return false;
+    const auto value = port->get<std::int64_t>();
+    if (value < 1 || value > 65535) return false;
+    server.port = static_cast<int>(value);
+  }
+  return read_switch(*found, "starts_with_window", server.starts_with_window) &&
+         read_switch(*found, "needs_key", server.needs_key) &&
+         read_texts(*found, "allowed_hosts", kMostServerNames, server.allowed_hosts) &&
+         read_texts(*found, "allowed_origins", kMostServerNames, server.allowed_origins);
+}
+
 bool read_ui(const json& object, ui::SettingsState& state) {
   const auto scale = object.find("ui_scale");
   if (scale != object.end()) {
@@ -112,7 +150,7 @@ bool read_ui(const json& object, ui::SettingsState& state) {
     if (!preset->is_number_unsigned()) return false;
     state.preset = PresetId{preset->get<std::uint64_t>()};
   }
-  return read_switch(object, "sidebar_shown", state.sidebar_shown) &&
+  return read_server(object, state.server) && read_switch(object, "sidebar_shown", state.sidebar_shown) &&
          read_switch(object, "notifies", state.notifies) &&
          read_choice(object, "theme", kThemeWords, state.theme) &&
          read_choice(object, "send_key", kSendKeyWords, state.send_key) &&
@@ -133,23 +171,12 @@ bool read_recent_models(const json& object, std::vector<RecentModel>& models) {
   return true;
 }
 
-bool read_recent_folders(const json& object, std::vector<std::string>& folders) {
-  const auto list = object.find("recent_folders");
-  if (list == object.end()) return true;
-  if (!list->is_array() || list->size() > kMostRecentFolders) return false;
-  for (const json& entry : *list) {
-    if (!entry.is_string()) return false;
-    folders.push_back(entry.get<std::string>());
-  }
-  return true;
-}
-
 bool from_json(const json& object, Settings& settings) {
   if (!object.is_object() || object.value("version", json()) != 1) return false;
   if (!read_side(object, "width", settings.width) || !read_side(object, "height", settings.height))
     return false;
   if (!read_ui(object, settings.ui) || !read_recent_models(object, settings.recent_models) ||
-      !read_recent_folders(object, settings.recent_folders))
+      !read_texts(object, "recent_folders", kMostRecentFolders, settings.recent_folders))
     return false;
   const auto sampling = object.find("sampling");
   if (sampling == object.end()) return true;

@@ -1,4 +1,4 @@
-#include "app/server/prompt_difference.h"
+#include "app/requests/prompt_difference.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "app/server/prompt_reuse.h"
+#include "app/requests/prompt_reuse.h"
 #include "tests/support/spelling_tokenizer.h"
 
 namespace octavo::app {

@@ -1,4 +1,4 @@
-#include "app/server/request_log.h"
+#include "app/requests/request_log.h"
 
 #include <gtest/gtest.h>
 
@@ -440,6 +440,131 @@ TEST_F(RequestLogTest, ReadersDoNotDisturbEvents) {
   const Json told = log_.to_json();
   EXPECT_EQ(told["known"]["requests"], 100);
   EXPECT_EQ(told["data"][0]["difference"]["request"], "cmpl-99");
+}
+
+// ---- who sees what
+
+// A log as the window keeps it: what nobody began is the person's.
+class WindowLogTest : public RequestLogTest {
+ protected:
+  RequestLog window_{
+      {.tokenizer = &tokenizer_, .block_size = 4, .unix_time_ms = [] { return std::int64_t{5'000}; }}};
+
+  void chat(std::uint64_t number, const LoggedIds& prompt, std::int32_t num_reused = 0) {
+    const RequestId request_id{number};
+    window_.add(RequestAccepted{.request_id = request_id, .prompt_token_ids = prompt});
+    window_.name(request_id, "chat", "Trip to Lisbon", "chat-3");
+    window_.add(RequestAdmitted{
+        .request_id = request_id, .num_cached_tokens = num_reused, .sequence_id = {number * 10}});
+    window_.add(TokensGenerated{.request_id = request_id, .token_ids = {9}, .ttft_us = 12'000});
+    RequestMetrics metrics{.queue_us = 2000, .ttft_us = 12'000, .e2e_us = 52'000};
+    metrics.prompt.num_hit_cached = num_reused;
+    metrics.prompt.num_computed = static_cast<std::int32_t>(prompt.size()) - num_reused;
+    window_.add(RequestFinished{.request_id = request_id, .metrics = metrics});
+  }
+};
+
+TEST_F(WindowLogTest, WhatNobodyBeganIsThePersonsAndIsNamedLater) {
+  chat(1, logged_words("a b c d e"));
+  const auto requests = window_.look(Principal::kPerson, 10);
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(requests[0].origin.principal, Principal::kPerson);
+  EXPECT_EQ(requests[0].origin.client, "Trip to Lisbon");
+  EXPECT_EQ(requests[0].origin.unix_ms, 5'000);
+  EXPECT_EQ(requests[0].num_prompt, 5u);
+}
+
+TEST_F(WindowLogTest, EventsMayComeBeforeTheOriginOfAClient) {
+  window_.add(RequestAccepted{.request_id = {4}, .prompt_token_ids = logged_words("a b c")});
+  window_.begin({4}, logged_origin(4));
+  const auto requests = window_.look(Principal::kPerson, 10);
+  ASSERT_EQ(requests.size(), 1u);
+  EXPECT_EQ(requests[0].origin.principal, Principal::kClient);
+  EXPECT_EQ(requests[0].origin.id, "cmpl-4");
+  EXPECT_EQ(requests[0].num_prompt, 3u);
+}
+
+TEST_F(WindowLogTest, ThePersonSeesTheNearestOfAllAndAClientThatOfClients) {
+  live(window_, 1, logged_words("a b x y z"), {});
+  chat(2, logged_words("a b c d e f g h"));
+  live(window_, 3, logged_words("a b c d e f G H"), {.num_reused = 1});  // like a client by less than a block
+  const auto person = window_.look(Principal::kPerson, 10);
+  ASSERT_TRUE(person[0].difference && person[0].difference->nearest);
+  EXPECT_EQ(person[0].difference->nearest->value, 2u);
+  EXPECT_EQ(person[0].difference->num_common, 6u);
+  EXPECT_EQ(person[0].difference->nearest_name, "request 2 (Trip to Lisbon)");
+  const Json clients = window_.to_json(10, Principal::kClient);
+  EXPECT_EQ(clients["data"][0]["difference"]["request"], "cmpl-1");
+  EXPECT_EQ(clients["data"][0]["difference"]["common_tokens"], 2);
+}
+
+TEST_F(WindowLogTest, WhatChatsAndProgramsShareCouldNotHaveBeenReusedAndTheNearestThatCouldComesFirst) {
+  chat(1, logged_words("a b c d e f g h"));
+  live(window_, 2, logged_words("a b c d e f g H"), {});
+  auto story = window_.look(Principal::kPerson, 10)[0].difference->story;
+  ASSERT_TRUE(story);
+  EXPECT_EQ(story->cause, "other_salt");
+  EXPECT_EQ(story->lost_tokens, 0);
+  EXPECT_EQ(
+      story->sentence,
+      "The first 7 tokens are those of request 1 (Trip to Lisbon), but chats and programs share no blocks.");
+  live(window_, 3, logged_words("a b c d X f g H"), {.num_reused = 4});
+  live(window_, 4, logged_words("a b c d e f g h i"), {.num_reused = 7});
+  const auto newest = window_.look(Principal::kPerson, 10)[0].difference;
+  EXPECT_EQ(newest->nearest->value, 2u) << "the chat has one token more in common, and shares nothing";
+}
+
+TEST_F(WindowLogTest, AClientReadsNothingOfWhatAPersonWroteAndNoIds) {
+  const std::string secret = "a b c secret-word e f g h";
+  chat(1, logged_words(secret));
+  live(window_, 2, logged_words("a b c secret-word e f G H"), {});
+  chat(3, logged_words("a b c secret-word E"), 2);
+  const Json told = window_.to_json(10, Principal::kClient);
+  const std::string text = dump(told);
+  EXPECT_EQ(told["data"].size(), 3u);
+  for (const char* const hidden : {"Lisbon", "chat-3"})
+    EXPECT_EQ(text.find(hidden), std::string::npos) << text;
+  for (const std::size_t index : {0, 2}) {
+    EXPECT_TRUE(told["data"][index]["difference"].is_null());
+    EXPECT_TRUE(told["data"][index]["client"].is_null());
+    EXPECT_EQ(told["data"][index]["route"], "window");
+  }
+  EXPECT_EQ(told["data"][0]["prompt"]["tokens"], 5) << "how much memory there is to share is no secret";
+  EXPECT_TRUE(told["data"][1]["difference"]["request"].is_null())
+      << "how far a prompt is like a chat's would say what the chat says";
+  EXPECT_EQ(told["data"][1]["difference"]["common_tokens"], 0);
+  EXPECT_NE(dump(window_.to_json(10, Principal::kPerson)).find("Lisbon"), std::string::npos);
+}
+
+TEST_F(WindowLogTest, BothPromptsAreSpeltTokenByToken) {
+  chat(1, logged_words("a b c d"));
+  live(window_, 2, logged_words("a b X d"), {.num_reused = 1});
+  const auto prompts = window_.compared_prompts({2});
+  ASSERT_TRUE(prompts);
+  EXPECT_EQ(prompts->mine.text, "a b X d");
+  EXPECT_EQ(prompts->mine.ends, (std::vector<std::uint32_t>{1, 3, 5, 7}));
+  EXPECT_EQ(prompts->theirs.ends.size(), 5u) << "with the answer behind it";
+  EXPECT_EQ(prompts->num_theirs_prompt, 4u);
+  EXPECT_EQ(prompts->request.difference->num_common, 2u);
+  EXPECT_FALSE(window_.compared_prompts({77}));
+}
+
+TEST_F(WindowLogTest, AClosedLogSaysWhatWasFoundOutAndSpellsNothing) {
+  chat(1, logged_words("a b c d e f g h"));
+  chat(2, logged_words("a b c d e f G h"));
+  window_.look(Principal::kPerson, 10);
+  chat(3, logged_words("a b c d e f H h"));
+  window_.close();
+  const auto requests = window_.look(Principal::kPerson, 10);
+  EXPECT_TRUE(requests[1].difference->nearest.has_value()) << "was found out before";
+  EXPECT_TRUE(requests[0].difference->nearest.has_value()) << "is found out when it is closed";
+  EXPECT_FALSE(window_.compared_prompts({2}));
+}
+
+TEST_F(WindowLogTest, WhatIsToldChangesTheVersion) {
+  const std::uint64_t before = window_.version();
+  chat(1, logged_words("a"));
+  EXPECT_NE(window_.version(), before);
 }
 
 }  // namespace

@@ -38,6 +38,12 @@ class ScriptedEngine final : public Engine {
       events_.push_back(std::move(event));
     }
     changed_.notify_all();
+    std::function<void()> wake_up;
+    {
+      const std::lock_guard lock(mutex_);
+      wake_up = wake_up_;
+    }
+    if (wake_up) wake_up();
   }
   void accept(RequestId id, std::vector<TokenId> prompt) { give(RequestAccepted{id, std::move(prompt), 1}); }
   void admit(RequestId id, std::int32_t num_cached = 0) { give(RequestAdmitted{id, num_cached, 0}); }
@@ -99,7 +105,10 @@ class ScriptedEngine final : public Engine {
     changed_.wait_for(lock, timeout, [this] { return !events_.empty(); });
     return std::exchange(events_, {});
   }
-  void set_wake_up(std::function<void()>) override {}
+  void set_wake_up(std::function<void()> wake_up) override {
+    const std::lock_guard lock(mutex_);
+    wake_up_ = std::move(wake_up);
+  }
   std::shared_ptr<const KvSnapshot> kv_snapshot(SnapshotScope) override { return nullptr; }
   void watch_block(std::optional<BlockId>) override {}
   KvTotals kv_totals() const override { return {}; }
@@ -113,6 +122,7 @@ class ScriptedEngine final : public Engine {
   std::vector<EngineEvent> events_;          // guarded by mutex_
   std::vector<GenerationRequest> requests_;  // guarded by mutex_; request n has id n + 1
   std::vector<RequestId> cancelled_;         // guarded by mutex_
+  std::function<void()> wake_up_;            // guarded by mutex_
   EngineDescription description_;
   SpellingTokenizer tokenizer_;
 };

@@ -4,13 +4,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "app/server/http/server.h"
 #include "tests/server/http_client.h"
@@ -318,6 +321,113 @@ TEST_F(ServiceTest, TheServersEndIsToldToWhoWaits) {
   EXPECT_EQ(status_of(answer), "200");
   EXPECT_EQ(body_of(answer)["choices"][0]["finish_reason"], "abort");
   EXPECT_TRUE(client.has_ended());
+}
+
+TEST_F(ServiceTest, WithoutAModelWhoMayAskIsToldToTryAgain) {
+  const AccessRules rules{.port = 8000, .key = "right"};
+  http::Request head{
+      .method = "POST",
+      .path = "/v1/messages",
+      .headers = {{"host", "localhost:8000"}, {"x-api-key", "right"}, {"content-type", "application/json"}}};
+  const http::Response told = Service::refuse_without_model(rules, head, "a model is being loaded");
+  EXPECT_EQ(told.status, 503);
+  EXPECT_NE(told.body.find("a model is being loaded"), std::string::npos);
+  EXPECT_NE(told.body.find("\"type\":\"error\""), std::string::npos) << "in the protocol's own shape";
+  EXPECT_TRUE(std::any_of(told.headers.begin(), told.headers.end(),
+                          [](const http::Header& header) { return header.name == "Retry-After"; }));
+  head.headers[1].value = "wrong";
+  EXPECT_EQ(Service::refuse_without_model(rules, head, "none").status, 401);
+  head.path = "/health";
+  EXPECT_EQ(Service::refuse_without_model(rules, head, "none").status, 503) << "it cannot answer yet";
+}
+
+TEST_F(ServiceTest, AKeyThatIsChangedCountsFromTheNextRequestOn) {
+  start();
+  EXPECT_EQ(status_of(ask("GET", "/v1/models")), "200");
+  service_->set_access({.port = server_->port(), .key = "another"});
+  EXPECT_EQ(status_of(ask("GET", "/v1/models")), "401");
+  EXPECT_EQ(status_of(ask("GET", "/v1/models", "", "x-api-key: another\r\n")), "200");
+}
+
+// As in the window, where another model's service takes over.
+TEST_F(ServiceTest, ItMayEndBeforeTheConnectionsOfItsClients) {
+  start();
+  std::atomic<bool> is_asked = false;
+  engine_.on_submit = [&](RequestId id, const GenerationRequest&) {
+    engine_.accept(id, {5});
+    engine_.say(id, "So far");
+    is_asked = true;
+  };
+  http::HttpClient client;
+  ASSERT_TRUE(client.connect(server_->port()));
+  client.send(request_text("POST", "/v1/completions", R"({"prompt": "a", "stream": true})"));
+  EXPECT_NE(client.read_until("So far").find("200"), std::string::npos);
+  service_.reset();  // nobody asks it any more
+  EXPECT_NE(client.read_until("0\r\n\r\n").find("[DONE]"), std::string::npos)
+      << "the answer ends as any does";
+  client.close();
+  server_.reset();
+}
+
+TEST_F(ServiceTest, WhatClientsAskSharesNothingWithOtherSalts) {
+  ServiceOptions options{.model_names = {"tiny"},
+                         .new_hex = [] { return std::string(32, 'a'); },
+                         .unix_time_ms = [] { return std::int64_t{0}; },
+                         .clock = &clock_,
+                         .cache_salt = "clients/"};
+  service_ = std::make_unique<Service>(engine_, std::move(options));
+  auto server = http::Server::listen(
+      {.port = 0}, [this](const http::Request& head) { return service_->check_head(head); },
+      [this](http::Request request, http::Reply reply) {
+        service_->handle(std::move(request), std::move(reply));
+      },
+      Service::refuse);
+  ASSERT_TRUE(server);
+  server_ = *std::move(server);
+  service_->listens_at(server_->port(), true);
+  answer_all("x");
+  ask("POST", "/v1/completions", R"({"prompt": "a", "cache_salt": "mine"})");
+  ask("POST", "/v1/completions", R"({"prompt": "a"})");
+  ASSERT_EQ(engine_.requests().size(), 2u);
+  EXPECT_EQ(engine_.requests()[0].cache_salt, "clients/mine");
+  EXPECT_EQ(engine_.requests()[1].cache_salt, "clients/");
+}
+
+TEST_F(ServiceTest, EachAnswerIsToldToWhoeverKeepsALog) {
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  ServiceOptions options{.model_names = {"tiny"},
+                         .new_hex = [] { return std::string(32, 'a'); },
+                         .unix_time_ms = [] { return std::int64_t{0}; },
+                         .clock = &clock_,
+                         .answered =
+                             [&](const AnsweredCall& call) {
+                               const std::lock_guard lock(mutex);
+                               lines.push_back(std::string(call.method) + " " + std::string(call.path) + " " +
+                                               std::to_string(call.status));
+                             }};
+  service_ = std::make_unique<Service>(engine_, std::move(options));
+  auto server = http::Server::listen(
+      {.port = 0}, [this](const http::Request& head) { return service_->check_head(head); },
+      [this](http::Request request, http::Reply reply) {
+        service_->handle(std::move(request), std::move(reply));
+      },
+      Service::refuse);
+  ASSERT_TRUE(server);
+  server_ = *std::move(server);
+  service_->listens_at(server_->port(), true);
+  answer_all("x");
+  ask("POST", "/v1/completions", R"({"prompt": "a"})");
+  ask("POST", "/v1/completions", R"({"prompt": 5})");
+  ask("GET", "/v1/models");
+  EXPECT_TRUE(http::becomes_true([&] {
+    const std::lock_guard lock(mutex);
+    return lines.size() == 3;
+  }));
+  const std::lock_guard lock(mutex);
+  std::sort(lines.begin(), lines.end());
+  EXPECT_EQ(lines, (std::vector<std::string>{"GET /v1/models 200", "POST /v1/completions 200",
+                                             "POST /v1/completions 400"}));
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ TEST_F(MemoryWorkspace, EveryChipOfTheTimelineAndTheLogCanBePressed) {
 TEST_F(MemoryWorkspace, TourIsWalkedWithTheKeyboard) {
   open_busy();
   play([this](ImGuiTestContext* context) {
-    context->KeyPress(ImGuiKey_2);
+    context->KeyPress(ImGuiKey_3);
     context->Yield(3);
     IM_CHECK_EQ(memory_workspace().source, ui::MemorySource::kTour);
     std::int32_t chapters_seen = 0, last = -1;
@@ -165,7 +165,7 @@ TEST_F(MemoryWorkspace, TourIsWalkedWithTheKeyboard) {
 TEST_F(MemoryWorkspace, PaperComparisonRunsBesideTheWindowAndCanBeCancelled) {
   open_busy();
   play([this](ImGuiTestContext* context) {
-    context->KeyPress(ImGuiKey_3);
+    context->KeyPress(ImGuiKey_4);
     context->Yield(2);
     IM_CHECK_EQ(memory_workspace().paper.shape.sentence.find("26 GB, 64 %") != std::string::npos, true);
     context->ItemClick("**/run_paper");

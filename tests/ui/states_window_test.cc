@@ -92,7 +92,7 @@ TEST_F(StatesWindow, ExpertsAreCountedWhileTheirPageIsOpen) {
   EXPECT_EQ(memory().experts.heat, nullptr) << "nobody asked";
   apply(act::ShowWorkspace{ui::Workspace::kMemory});
   play([this](ImGuiTestContext* context) {
-    context->KeyPress(ImGuiKey_4);
+    context->KeyPress(ImGuiKey_5);
     context->Yield(3);
     IM_CHECK_EQ(memory().page, ui::MemoryPage::kExperts);
   });
@@ -135,7 +135,7 @@ TEST_F(StatesWindow, ADenseModelHasNeitherStatesNorAPageOfExperts) {
   EXPECT_EQ(words.find("Recurrent"), std::string::npos);
   EXPECT_EQ(words.find("Experts"), std::string::npos);
   play([this](ImGuiTestContext* context) {
-    context->KeyPress(ImGuiKey_4);
+    context->KeyPress(ImGuiKey_5);
     context->Yield(3);
     IM_CHECK_EQ(memory().page, ui::MemoryPage::kPools);
   });

@@ -482,6 +482,58 @@ TEST_P(LongWindowSweep, OfWindowParts) {
   });
 }
 
+// A port that is nobody's while the test runs is not known before: the panel is looked at switched on only
+// where the usual one is free.
+TEST_P(WindowSweep, OfRequestsAndTheServer) {
+  const std::filesystem::path path = folder_ / "model.gguf";
+  test::make_tiny_model(test::tiny_model("qwen2"), {.context_length = 512}).write(path);
+  app::Settings settings = large_settings();
+  settings.sampling.max_tokens = 12;
+  settings.sampling.ignore_eos = true;
+  settings.ui.server.port = 18'000;
+  open_with(Engine::create, path.string(), settings);
+  ASSERT_EQ(state().model.phase, ui::ModelPhase::kReady) << state().model.problem;
+  apply(act::ShowWorkspace{Workspace::kMemory});
+  apply(act::ShowMemoryPage{ui::MemoryPage::kRequests});
+  sweep({{"no requests", [] {}}});
+  for (const char* const question :
+       {"abc abc abc abc abc abc abc abc abc", "b bc abc abc abc abc abc abc abc"}) {
+    apply(act::NewChat{});
+    apply(act::SendMessage{chat().id, question});
+    apply(act::RenameChat{chat().id, kLongTitle});
+    ASSERT_TRUE(loop_until([this] { return chat().activity == Activity::kIdle; }));
+  }
+  const auto& requests = state().memory_workspace.requests;
+  ASSERT_TRUE(
+      loop_until([&] { return requests.rows->size() == 2 && !requests.rows->front().cause.empty(); }));
+  const auto choose = [this, &requests] {
+    apply(act::ChooseRequest{requests.rows->front().number});
+    EXPECT_TRUE(loop_until([&] { return requests.detail != nullptr; }));
+  };
+  const auto switch_on = [this] {
+    apply(act::ShowServer{true});
+    apply(act::SwitchServer{true});
+    draw_frames(2);
+    EXPECT_TRUE(loop_until([this] {
+      const ui::ServerPhase phase = state().server.phase;
+      return phase == ui::ServerPhase::kOn || phase == ui::ServerPhase::kOff;
+    }));
+  };
+  const auto leave = [this] {
+    apply(act::ShowServer{false});
+    apply(act::SwitchServer{false});
+    draw_frames(2);
+    EXPECT_TRUE(loop_until([this] { return state().server.phase == ui::ServerPhase::kOff; }));
+  };
+  sweep({
+      {"requests", [] {}},
+      {"a request", choose, applied(act::ChooseRequest{0})},
+      {"a request that is gone", applied(act::ChooseRequest{999'999}), applied(act::ChooseRequest{0})},
+      {"server, off", applied(act::ShowServer{true}), applied(act::ShowServer{false})},
+      {"server, on", switch_on, leave},
+  });
+}
+
 std::string name_of(const ::testing::TestParamInfo<Sweep>& sweep) {
   return sweep.param == Sweep::kLayout ? "Layout" : "Contrast";
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "app/json/csv_field.h"
 #include "app/window/compare/batch_export.h"
 #include "app/window/compare/blind_vote.h"
 #include "app/window/compare/prompt_list.h"

@@ -44,6 +44,11 @@ void MemoryView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
     draw_paper(frame, memory_workspace, {width, std::max(frame.px(420), ImGui::GetContentRegionAvail().y)});
   } else if (memory_workspace.page == MemoryPage::kExperts) {
     draw_experts(frame, state, {width, std::max(frame.px(300), ImGui::GetContentRegionAvail().y)});
+  } else if (memory_workspace.page == MemoryPage::kRequests) {
+    Pointing pointing;
+    requests_.draw(frame, memory_workspace, map_, pointing,
+                   {width, std::max(frame.px(300), ImGui::GetContentRegionAvail().y)});
+    point(frame, memory_workspace, pointing);
   } else {
     if (memory_workspace.page == MemoryPage::kTour) {
       tour_.draw(frame, memory_workspace, width);

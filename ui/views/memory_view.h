@@ -7,6 +7,7 @@
 #include "ui/views/memory/block_map.h"
 #include "ui/views/memory/event_log.h"
 #include "ui/views/memory/memory_toolbar.h"
+#include "ui/views/memory/requests_view.h"
 #include "ui/views/memory/timeline_view.h"
 #include "ui/views/memory/tour_view.h"
 
@@ -24,6 +25,7 @@ class MemoryView {
 
   const BlockMap& map() const { return map_; }
   const TimelineView& timeline() const { return timeline_; }
+  const RequestsView& requests() const { return requests_; }
 
  private:
   void press_keys(const Frame& frame, const UiState& state);
@@ -38,6 +40,7 @@ class MemoryView {
   EventLog log_;
   MemoryToolbar bar_;
   TourView tour_;
+  RequestsView requests_;
   bool shows_tree_ = false;
   bool shows_events_ = false;  // also while a block is chosen
   bool shows_all_figures_ = false;

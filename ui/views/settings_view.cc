@@ -149,6 +149,12 @@ void SettingsView::draw(const Frame& frame, const UiState& state, float shown_zo
   draw_scale(frame, state.settings, shown_zoom, width);
   draw_notifies(frame, state.settings, width);
   draw_new_chats(frame, state, width);
+  if (button(frame, "show_server", "Server for other programs…", {})) {
+    keep_system_prompt(frame, state);
+    frame.actions.push(actions::ShowSettings{false});
+    frame.actions.push(actions::ShowServer{true});
+  }
+  gap(frame, 8);
   if (button(frame, "show_keys", "Keyboard shortcuts (Ctrl+/)", {})) {
     keep_system_prompt(frame, state);
     frame.actions.push(actions::ShowSettings{false});

@@ -40,7 +40,7 @@ ui::AnswerFigures figures_of(const Message& message) {
   return figures;
 }
 
-void add_live_figures(const Answer& answer, ui::AnswerFigures& figures) {
+void add_live_figures(const AnswerUnderWay& answer, ui::AnswerFigures& figures) {
   if (answer.num_prompt_tokens > 0) figures.num_prompt_tokens = answer.num_prompt_tokens;
   if (answer.num_cached_tokens) figures.num_cached_tokens = answer.num_cached_tokens;
   if (answer.ttft_us > 0) figures.first_token_ms = milliseconds(answer.ttft_us);

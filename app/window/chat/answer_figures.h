@@ -11,6 +11,6 @@ namespace octavo::app {
 ui::AnswerFigures figures_of(const Message& message);
 
 // What is known by now of an answer under way, over `figures`.
-void add_live_figures(const Answer& answer, ui::AnswerFigures& figures);
+void add_live_figures(const AnswerUnderWay& answer, ui::AnswerFigures& figures);
 
 }  // namespace octavo::app

@@ -109,7 +109,7 @@ void Answers::stop(ChatId chat_id) {
   const ChatRecord* record = chats_.find(chat_id);
   if (record == nullptr) return;
   if (record->answering) {
-    const Answer& answer = under_way_.at(*record->answering);
+    const AnswerUnderWay& answer = under_way_.at(*record->answering);
     note_repeating(answer);
     answer.engine->cancel(*record->answering);
   }
@@ -117,12 +117,13 @@ void Answers::stop(ChatId chat_id) {
 }
 
 // Why it is about to be stopped, where that is the reason.
-void Answers::note_repeating(const Answer& answer) {
+void Answers::note_repeating(const AnswerUnderWay& answer) {
   Message* message = chats_.change_message(answer.chat_id, answer.message_id);
   if (message != nullptr && answer.repetition.repeats()) message->stopped_repeating = true;
 }
 
-void Answers::watch_for_repeats(Answer& answer, RequestId request_id, std::span<const TokenId> token_ids) {
+void Answers::watch_for_repeats(AnswerUnderWay& answer, RequestId request_id,
+                                std::span<const TokenId> token_ids) {
   answer.repetition.take(token_ids);
   if (!answer.repetition.repeats() || state_.settings.on_repeats != ui::OnRepeats::kStop) return;
   if (std::exchange(answer.stopping, true)) return;
@@ -159,7 +160,7 @@ void Answers::redraw_waiting() {
   }
 }
 
-void Answers::fold_event(Answer& answer, const RequestAccepted& event) {
+void Answers::fold_event(AnswerUnderWay& answer, const RequestAccepted& event) {
   tokens_.accept(event.request_id, event.prompt_token_ids);
   answer.num_prompt_tokens = static_cast<std::int32_t>(event.prompt_token_ids.size());
   Message* message = chats_.change_message(answer.chat_id, answer.message_id);
@@ -174,13 +175,13 @@ void Answers::fold_event(Answer& answer, const RequestAccepted& event) {
   chats_.keep_message(answer.chat_id, *message);
 }
 
-void Answers::fold_event(Answer& answer, const RequestAdmitted& event) {
+void Answers::fold_event(AnswerUnderWay& answer, const RequestAdmitted& event) {
   answer.admitted = true;
   answer.num_cached_tokens = event.num_cached_tokens;
   chats_.change_message(answer.chat_id, answer.message_id);
 }
 
-void Answers::fold_event(Answer& answer, const TokensGenerated& event) {
+void Answers::fold_event(AnswerUnderWay& answer, const TokensGenerated& event) {
   answer.admitted = true;
   answer.swapped_out = false;
   if (!answer.num_cached_tokens) answer.num_cached_tokens = 0;
@@ -205,28 +206,28 @@ void Answers::fold_event(Answer& answer, const TokensGenerated& event) {
   context_.show(answer.chat_id, answer.num_prompt_tokens + answer.num_tokens);
 }
 
-void Answers::fold_event(Answer& answer, const RequestPreempted& event) {
+void Answers::fold_event(AnswerUnderWay& answer, const RequestPreempted& event) {
   answer.admitted = false;
   answer.swapped_out = event.num_tokens_dropped == 0;
 }
 
-void Answers::fold_event(Answer& answer, const OutputFinished& event) {
+void Answers::fold_event(AnswerUnderWay& answer, const OutputFinished& event) {
   answer.stop_reason = event.stop_reason;
   if (Message* message = chats_.change_message(answer.chat_id, answer.message_id))
     message->finish_reason = event.finish_reason;
 }
 
-void Answers::fold_event(Answer& answer, const RequestFinished& event) {
+void Answers::fold_event(AnswerUnderWay& answer, const RequestFinished& event) {
   end(answer, event.request_id, event.metrics, {});
 }
 
-void Answers::fold_event(Answer& answer, const RequestFailed& event) {
+void Answers::fold_event(AnswerUnderWay& answer, const RequestFailed& event) {
   end(answer, event.request_id, event.metrics, sanitise_utf8(event.error.message));
 }
 
-void Answers::end(const Answer& ending, RequestId request_id, const RequestMetrics& metrics,
+void Answers::end(const AnswerUnderWay& ending, RequestId request_id, const RequestMetrics& metrics,
                   const std::string& error) {
-  const Answer answer = ending;
+  const AnswerUnderWay answer = ending;
   under_way_.erase(request_id);
   ChatRecord* record = chats_.change(answer.chat_id, Changed::kFigures);
   if (record == nullptr) return;
@@ -242,8 +243,8 @@ void Answers::end(const Answer& ending, RequestId request_id, const RequestMetri
   if (current) when_ended_(answer.chat_id);
 }
 
-void Answers::end_message(const Answer& answer, const RequestMetrics& metrics, const std::string& error,
-                          Message& message) {
+void Answers::end_message(const AnswerUnderWay& answer, const RequestMetrics& metrics,
+                          const std::string& error, Message& message) {
   if (!error.empty()) message.finish_reason = FinishReason::kError;
   if (!message.finish_reason) message.finish_reason = FinishReason::kAbort;
   message.error = error;
@@ -260,7 +261,7 @@ void Answers::end_message(const Answer& answer, const RequestMetrics& metrics, c
 
 // ---- looking
 
-const Answer* Answers::find(RequestId request_id) const {
+const AnswerUnderWay* Answers::find(RequestId request_id) const {
   const auto found = under_way_.find(request_id);
   return found == under_way_.end() ? nullptr : &found->second;
 }

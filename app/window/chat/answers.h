@@ -28,7 +28,7 @@ namespace octavo::app {
 enum class AnswerTokenIds { kKept, kDropped };
 
 // One answer on its way.
-struct Answer {
+struct AnswerUnderWay {
   ChatId chat_id;
   MessageId message_id;
   Engine* engine = nullptr;  // that gives it
@@ -78,7 +78,7 @@ class Answers {
   std::size_t num_running() const { return under_way_.size() + submissions_.size(); }
   bool uses(const Engine& engine) const;
   // nullptr when it has ended.
-  const Answer* find(RequestId request_id) const;
+  const AnswerUnderWay* find(RequestId request_id) const;
   // Requests that the engine of this one has before it.
   std::int32_t num_ahead(RequestId request_id) const;
   // Also of ended requests: late reports still find their chat.
@@ -99,22 +99,22 @@ class Answers {
   void drop_submissions(ChatId chat_id);
   void interrupt(ChatId chat_id, MessageId message_id);
   void redraw_waiting();
-  void note_repeating(const Answer& answer);
-  void watch_for_repeats(Answer& answer, RequestId request_id, std::span<const TokenId> token_ids);
+  void note_repeating(const AnswerUnderWay& answer);
+  void watch_for_repeats(AnswerUnderWay& answer, RequestId request_id, std::span<const TokenId> token_ids);
 
-  void fold_event(Answer& answer, const RequestAccepted& event);
-  void fold_event(Answer&, const BeamsAdvanced&) {}  // chats ask for no beams
-  void fold_event(Answer& answer, const RequestAdmitted& event);
-  void fold_event(Answer& answer, const TokensGenerated& event);
-  void fold_event(Answer& answer, const RequestPreempted& event);
-  void fold_event(Answer&, const PromptProgress&) {}  // nor for these
-  void fold_event(Answer&, const EmbeddingComputed&) {}
-  void fold_event(Answer& answer, const OutputFinished& event);
-  void fold_event(Answer& answer, const RequestFinished& event);
-  void fold_event(Answer& answer, const RequestFailed& event);
-  void end(const Answer& answer, RequestId request_id, const RequestMetrics& metrics,
+  void fold_event(AnswerUnderWay& answer, const RequestAccepted& event);
+  void fold_event(AnswerUnderWay&, const BeamsAdvanced&) {}  // chats ask for no beams
+  void fold_event(AnswerUnderWay& answer, const RequestAdmitted& event);
+  void fold_event(AnswerUnderWay& answer, const TokensGenerated& event);
+  void fold_event(AnswerUnderWay& answer, const RequestPreempted& event);
+  void fold_event(AnswerUnderWay&, const PromptProgress&) {}  // nor for these
+  void fold_event(AnswerUnderWay&, const EmbeddingComputed&) {}
+  void fold_event(AnswerUnderWay& answer, const OutputFinished& event);
+  void fold_event(AnswerUnderWay& answer, const RequestFinished& event);
+  void fold_event(AnswerUnderWay& answer, const RequestFailed& event);
+  void end(const AnswerUnderWay& answer, RequestId request_id, const RequestMetrics& metrics,
            const std::string& error);
-  void end_message(const Answer& answer, const RequestMetrics& metrics, const std::string& error,
+  void end_message(const AnswerUnderWay& answer, const RequestMetrics& metrics, const std::string& error,
                    Message& message);
 
   const Clock& clock_;
@@ -124,7 +124,7 @@ class Answers {
   const ui::UiState& state_;
   std::function<void(ChatId)> when_ended_ = [](ChatId) {};
   Engine* engine_ = nullptr;
-  std::map<RequestId, Answer> under_way_;
+  std::map<RequestId, AnswerUnderWay> under_way_;
   std::deque<Submission> submissions_;  // oldest first
   std::map<RequestId, ChatId> request_chats_;
 };

@@ -13,7 +13,7 @@ namespace octavo::app {
 namespace {
 
 // The answer that this message is, while it is under way.
-const Answer* answer_of(const ChatRecord& record, const Answers& answers) {
+const AnswerUnderWay* answer_of(const ChatRecord& record, const Answers& answers) {
   return record.answering ? answers.find(*record.answering) : nullptr;
 }
 
@@ -46,14 +46,15 @@ ui::AnswerOffer offer_of(const Message& message) {
   return message.content.empty() ? ui::AnswerOffer::kGenerate : ui::AnswerOffer::kContinue;
 }
 
-ui::AnswerFigures shown_figures(const Answer* under_way, const Message& message) {
+ui::AnswerFigures shown_figures(const AnswerUnderWay* under_way, const Message& message) {
   ui::AnswerFigures figures = figures_of(message);
   if (under_way != nullptr && under_way->message_id == message.id) add_live_figures(*under_way, figures);
   return figures;
 }
 
 // None for an answer that is nothing but text. While it is under way, its parts are known with its time.
-std::vector<ui::MessagePart> shown_parts(const Answer* under_way, const Message& message, bool is_final) {
+std::vector<ui::MessagePart> shown_parts(const AnswerUnderWay* under_way, const Message& message,
+                                         bool is_final) {
   const bool is_read = under_way != nullptr && under_way->message_id == message.id && under_way->thinking;
   const std::vector<AnswerPart> parts =
       is_read ? under_way->thinking->parts() : answer_parts(message.content, is_final, beginning_of(message));
@@ -79,7 +80,7 @@ std::vector<ui::MessagePart> shown_parts(const Answer* under_way, const Message&
 }
 
 // All of a message that can change.
-void show_message(const ChatRecord& record, const Answer* under_way, const Message& message,
+void show_message(const ChatRecord& record, const AnswerUnderWay* under_way, const Message& message,
                   ui::MessageState& shown) {
   const SiblingPosition position = record.chat.position_among_siblings(message.id);
   shown.sibling_index = position.index;
@@ -101,7 +102,8 @@ void show_message(const ChatRecord& record, const Answer* under_way, const Messa
   shown.model = message.model;
 }
 
-void show_path(const ChatRecord& record, const Answer* under_way, std::vector<ui::MessageState>& shown) {
+void show_path(const ChatRecord& record, const AnswerUnderWay* under_way,
+               std::vector<ui::MessageState>& shown) {
   const std::vector<MessageId> path = record.chat.active_path();
   shown.resize(path.size());
   for (std::size_t i = 0; i < path.size(); ++i) {
@@ -118,8 +120,8 @@ ui::MessageState* find_message(std::vector<ui::MessageState>& shown, MessageId i
   return found == shown.rend() ? nullptr : &*found;
 }
 
-void show_grown(const ChatRecord& record, const Answer* under_way, const std::vector<MessageId>& grown,
-                std::vector<ui::MessageState>& shown) {
+void show_grown(const ChatRecord& record, const AnswerUnderWay* under_way,
+                const std::vector<MessageId>& grown, std::vector<ui::MessageState>& shown) {
   for (const MessageId id : grown) {
     ui::MessageState* message = find_message(shown, id);
     if (message != nullptr) show_message(record, under_way, *record.chat.find(id), *message);
@@ -164,7 +166,7 @@ void show_activity(const ChatRecord& record, const Answers& answers, ui::ChatSta
                                                          : ui::Activity::kIdle;
   shown.tokens_per_second = 0;
   shown.num_ahead = 0;
-  const Answer* answer = answer_of(record, answers);
+  const AnswerUnderWay* answer = answer_of(record, answers);
   if (answer == nullptr) return;
   shown.activity = answer->admitted      ? ui::Activity::kGenerating
                    : answer->swapped_out ? ui::Activity::kSwapped
@@ -176,7 +178,7 @@ void show_activity(const ChatRecord& record, const Answers& answers, ui::ChatSta
 
 void show_chat(const ChatRecord& record, const Answers& answers, const Undrawn& undrawn,
                ui::ChatState& shown) {
-  const Answer* under_way = answer_of(record, answers);
+  const AnswerUnderWay* under_way = answer_of(record, answers);
   if (undrawn.messages) {
     show_path(record, under_way, shown.messages);
   } else {

@@ -8,7 +8,7 @@
 
 #include "app/chat/sampling_json.h"
 #include "app/chat/template_values_json.h"
-#include "app/window/compare/prompt_list.h"
+#include "app/json/csv_field.h"
 
 namespace octavo::app {
 namespace {

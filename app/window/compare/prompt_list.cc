@@ -166,11 +166,4 @@ Result<std::vector<std::string>> read_prompts(std::string_view text, ui::PromptF
   return prompts;
 }
 
-std::string csv_field(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string field = "\"";
-  for (const char c : text) field += c == '"' ? std::string("\"\"") : std::string(1, c);
-  return field + "\"";
-}
-
 }  // namespace octavo::app

@@ -18,7 +18,4 @@ namespace octavo::app {
 // A sentence says which line is wrong, and what to do. At least one prompt, ui::kMostBatchPrompts at most.
 Result<std::vector<std::string>> read_prompts(std::string_view text, ui::PromptFormat format);
 
-// One field, quoted where it has to be.
-std::string csv_field(std::string_view text);
-
 }  // namespace octavo::app

@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "app/json/json_text.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 const char* state_name(BlockState state) {
   switch (state) {

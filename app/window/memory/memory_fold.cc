@@ -6,7 +6,7 @@
 namespace octavo::app {
 namespace {
 
-constexpr std::size_t kMostSequences = 4'096;
+constexpr std::size_t kMostNamedSequences = 4'096;
 // Sequences without a table whose chat may still be told.
 constexpr std::size_t kMostUnknown = 64;
 
@@ -14,7 +14,7 @@ constexpr std::size_t kMostUnknown = 64;
 
 void MemoryFold::learn(SequenceId sequence, ChatId chat_id) {
   chats_.insert_or_assign(sequence.value, chat_id);
-  while (chats_.size() > kMostSequences) chats_.erase(chats_.begin());
+  while (chats_.size() > kMostNamedSequences) chats_.erase(chats_.begin());
 }
 
 void MemoryFold::fold(const metrics::Trace& trace) {

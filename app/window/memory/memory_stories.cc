@@ -7,7 +7,7 @@ namespace octavo::app {
 namespace {
 
 constexpr std::size_t kMostStories = 4'096;
-constexpr std::size_t kMostSequences = 4'096;
+constexpr std::size_t kMostToldSequences = 4'096;
 constexpr std::size_t kStoriesLookedAt = 8;
 
 std::optional<ui::StoryKind> kind_of(const BlockEvent& event) {
@@ -123,7 +123,7 @@ void MemoryStories::add(const BlockEvent& event, std::uint64_t mark, std::deque<
   }
   follow_sequence(event, mark, stories);
   while (stories.size() > kMostStories) stories.pop_front();
-  while (sequences_.size() > kMostSequences) sequences_.erase(sequences_.begin());
+  while (sequences_.size() > kMostToldSequences) sequences_.erase(sequences_.begin());
 }
 
 void MemoryStories::follow_sequence(const BlockEvent& event, std::uint64_t mark,

@@ -295,6 +295,7 @@ bool MemoryWorkspace::tick(std::int64_t now_us, ui::UiState& state) {
   changed |= take_recording(state);
   changed |= take_paper(state);
   changed |= take_experts(state);
+  changed |= take_requests(state);
   changed |= count_ages(state);
   return changed;
 }
@@ -314,7 +315,8 @@ bool MemoryWorkspace::count_ages(ui::UiState& state) {
 }
 
 bool MemoryWorkspace::wants_tick() const {
-  return opening_.valid() || paper_.has_news() || is_playing_ || counts_ages_ || experts_.is_busy();
+  return opening_.valid() || paper_.has_news() || is_playing_ || counts_ages_ || experts_.is_busy() ||
+         requests_.is_busy();
 }
 
 // ---- what is shown
@@ -671,6 +673,37 @@ bool MemoryWorkspace::take_experts(ui::UiState& state) {
 void MemoryWorkspace::apply_one(const act::ChooseExpertsOf& a, ui::UiState&) { experts_.choose(a.chat_id); }
 
 void MemoryWorkspace::apply_one(const act::RestartExperts&, ui::UiState&) { experts_.restart(); }
+
+// ---- requests
+
+void MemoryWorkspace::apply_one(const act::ChooseRequest& a, ui::UiState& state) {
+  requests_.choose(a.number, state);
+}
+
+// Lights its blocks, as a row of the block tables does.
+void MemoryWorkspace::apply_one(const act::HoverRequest& a, ui::UiState& state) {
+  ui::MemoryWorkspaceState& memory_workspace = state.memory_workspace;
+  memory_workspace.hover = {};
+  memory_workspace.requests.hovered = a.number;
+  if (a.number == 0 || other_ != nullptr || memory_workspace.snapshot == nullptr) return;
+  memory_workspace.hover.blocks = blocks_of_request(a.number, *memory_workspace.snapshot);
+  memory_workspace.hover.states = states_of_blocks(memory_workspace.hover.blocks, memory_workspace.states);
+}
+
+void MemoryWorkspace::apply_one(const act::ExportRequests& a, ui::UiState&) { requests_.export_to(a); }
+
+bool MemoryWorkspace::take_requests(ui::UiState& state) {
+  const bool changed = requests_.tick(now_us_, state);
+  for (RequestExported& exported : requests_.take_exported()) {
+    if (exported.problem) {
+      effects_.problem = exported.problem->message;
+    } else {
+      effects_.notice = "Exported to " + escape_for_message(exported.path) + ".";
+      effects_.written = std::move(exported.path);
+    }
+  }
+  return changed;
+}
 
 void MemoryWorkspace::apply_one(const act::RunPaper&, ui::UiState& state) {
   paper_.start();

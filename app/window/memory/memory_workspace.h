@@ -20,6 +20,7 @@
 #include "app/window/memory/memory_fold.h"
 #include "app/window/memory/paper_comparison.h"
 #include "app/window/memory/recording_viewer.h"
+#include "app/window/memory/request_list.h"
 #include "app/window/memory/sequence_names.h"
 #include "app/window/memory/token_book.h"
 #include "engine/engine.h"
@@ -76,6 +77,7 @@ class MemoryWorkspace {
   void refresh(ui::UiState& state);
 
   TokenBook& tokens() { return tokens_; }
+  RequestList& requests() { return requests_; }
   MemoryEffects take_effects() { return std::exchange(effects_, {}); }
 
  private:
@@ -111,6 +113,9 @@ class MemoryWorkspace {
   void apply_one(const ui::actions::PlayTrial& a, ui::UiState& state);
   void apply_one(const ui::actions::ChooseExpertsOf& a, ui::UiState& state);
   void apply_one(const ui::actions::RestartExperts& a, ui::UiState& state);
+  void apply_one(const ui::actions::ChooseRequest& a, ui::UiState& state);
+  void apply_one(const ui::actions::HoverRequest& a, ui::UiState& state);
+  void apply_one(const ui::actions::ExportRequests& a, ui::UiState& state);
   void apply_one(const ui::actions::RunPaper& a, ui::UiState& state);
   void apply_one(const ui::actions::CancelPaper& a, ui::UiState& state);
 
@@ -130,6 +135,7 @@ class MemoryWorkspace {
   bool take_recording(ui::UiState& state);
   bool take_paper(ui::UiState& state);
   bool take_experts(ui::UiState& state);
+  bool take_requests(ui::UiState& state);
   bool count_ages(ui::UiState& state);
 
   const std::filesystem::path folder_;
@@ -150,6 +156,7 @@ class MemoryWorkspace {
   std::future<Result<OpenedRecording>> opening_;
   PaperComparison paper_;
   ExpertCounter experts_;
+  RequestList requests_;
 };
 
 }  // namespace octavo::app

@@ -14,10 +14,18 @@
 
 namespace octavo::app {
 
-// An engine with what reads it. The counter ends first.
+// What reads an engine beside the chats, and may have answers to finish.
+class EngineReader {
+ public:
+  virtual ~EngineReader() = default;
+  virtual bool is_busy() const = 0;
+};
+
+// An engine with what reads it, which ends first.
 struct HeldEngine {
   std::unique_ptr<Engine> engine;
   std::unique_ptr<TokenCounter> token_counter;
+  std::unique_ptr<EngineReader> reader = {};  // null: there is none
 };
 
 class EngineCloser {

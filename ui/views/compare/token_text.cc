@@ -29,23 +29,38 @@ CharacterKind kind_of(char32_t c) {
 }  // namespace
 
 void TokenText::update(const Frame& frame, const ComparedColumn& column, float width) {
-  const Face face = frame.face(FontFace::kRegular, size::kText);
-  const bool grew = column.tokens.size() >= num_laid_out_ && column.text.size() >= text_bytes_;
-  // The end of a text may complete a character that its last token left open.
-  const bool tail_changed = column.tokens.size() == num_laid_out_ && column.text.size() != text_bytes_;
-  const bool same = column_ == column.id.value && rewritten_ == column.rewritten && width_ == width &&
-                    face_.size == face.size && face_.font == face.font;
-  if (!same || !grew || tail_changed) restart(frame, column, width);
-  for (; num_laid_out_ < column.tokens.size(); ++num_laid_out_) add_token(column, num_laid_out_);
-  text_bytes_ = column.text.size();
+  follow(frame,
+         {.id = column.id.value,
+          .rewritten = column.rewritten,
+          .text = column.text,
+          .num_tokens = column.tokens.size()},
+         width);
+  for (; num_laid_out_ < column.tokens.size(); ++num_laid_out_)
+    add_token(column.text, column.tokens[num_laid_out_].begin, column.tokens[num_laid_out_].end,
+              num_laid_out_);
 }
 
-void TokenText::restart(const Frame& frame, const ComparedColumn& column, float width) {
-  face_ = frame.face(FontFace::kRegular, size::kText);
+void TokenText::update(const Frame& frame, std::uint64_t id, std::string_view text,
+                       std::span<const std::uint32_t> ends, float width) {
+  follow(frame, {.id = id, .text = text, .num_tokens = ends.size()}, width);
+  for (; num_laid_out_ < ends.size(); ++num_laid_out_)
+    add_token(text, num_laid_out_ == 0 ? 0 : ends[num_laid_out_ - 1], ends[num_laid_out_], num_laid_out_);
+}
+
+void TokenText::follow(const Frame& frame, const Source& source, float width) {
+  const Face face = frame.face(FontFace::kRegular, size::kText);
+  const bool grew = source.num_tokens >= num_laid_out_ && source.text.size() >= text_bytes_;
+  // The end of a text may complete a character that its last token left open.
+  const bool tail_changed = source.num_tokens == num_laid_out_ && source.text.size() != text_bytes_;
+  const bool same = id_ == source.id && rewritten_ == source.rewritten && width_ == width &&
+                    face_.size == face.size && face_.font == face.font;
+  text_bytes_ = source.text.size();
+  if (same && grew && !tail_changed) return;
+  face_ = face;
   line_height_ = frame.px(size::kText * 1.6f);
   width_ = width;
-  column_ = column.id.value;
-  rewritten_ = column.rewritten;
+  id_ = source.id;
+  rewritten_ = source.rewritten;
   num_laid_out_ = 0;
   pieces_.clear();
   lines_.assign(1, 0);
@@ -53,10 +68,10 @@ void TokenText::restart(const Frame& frame, const ComparedColumn& column, float 
   x_ = 0;
 }
 
-void TokenText::add_token(const ComparedColumn& column, std::size_t token) {
-  const std::string_view text = column.text;
-  std::size_t at = column.tokens[token].begin;
-  const std::size_t end = std::min<std::size_t>(column.tokens[token].end, text.size());
+void TokenText::add_token(std::string_view text, std::size_t begin_byte, std::size_t end_byte,
+                          std::size_t token) {
+  std::size_t at = begin_byte;
+  const std::size_t end = std::min<std::size_t>(end_byte, text.size());
   const std::size_t first_piece = pieces_.size();
   while (at < end) {
     const std::size_t begin = at;

@@ -1,14 +1,13 @@
-// The tokens of an answer as wrapped text: laid out once when they come, drawn as often as wanted, visible
-// lines only.
+// Tokens as wrapped text: laid out once when they come, drawn as often as wanted, visible lines only.
 //
-// UI thread. Holds byte ranges of the column's text and no copy: what is drawn is the column that was last
-// laid out.
+// UI thread. Holds byte ranges of the text and no copy: what is drawn is the text that was last laid out.
 #pragma once
 
 #include <imgui.h>
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -29,6 +28,9 @@ class TokenText {
 
   // Brings the layout up to date; tokens that were laid out before cost nothing.
   void update(const Frame& frame, const ComparedColumn& column, float width);
+  // The same of a text whose tokens end at these bytes. Another `id` is another text.
+  void update(const Frame& frame, std::uint64_t id, std::string_view text,
+              std::span<const std::uint32_t> ends, float width);
 
   float height() const { return static_cast<float>(lines_.size()) * line_height_; }
   float line_height() const { return line_height_; }
@@ -53,8 +55,15 @@ class TokenText {
   float top_of(std::size_t token) const;
 
  private:
-  void restart(const Frame& frame, const ComparedColumn& column, float width);
-  void add_token(const ComparedColumn& column, std::size_t token);
+  struct Source {
+    std::uint64_t id = 0;
+    std::uint32_t rewritten = 0;
+    std::string_view text;
+    std::size_t num_tokens = 0;
+  };
+  // Begins anew where it is another text, or another width.
+  void follow(const Frame& frame, const Source& source, float width);
+  void add_token(std::string_view text, std::size_t begin, std::size_t end, std::size_t token);
   void add_piece(std::string_view text, Piece piece);
   void break_word(std::string_view text, Piece piece);
   void new_line();
@@ -65,7 +74,7 @@ class TokenText {
   Face face_{};
   float width_ = 0;
   float line_height_ = 0;
-  std::uint64_t column_ = 0;
+  std::uint64_t id_ = 0;
   std::uint32_t rewritten_ = 0;
   std::size_t num_laid_out_ = 0;
   std::size_t text_bytes_ = 0;

@@ -26,8 +26,8 @@ constexpr std::array<MemoryKey, 18> kKeys = {{
     {"E", "Events or block card"},
     {"M", "Show more or fewer figures"},
     {"R", "Start or stop recording"},
-    {"1 / 2 / 3 / 4", "Pools, Explain, Paper, and Experts where the model has some"},
-    {"Esc", "Close the block card, the recording or the lesson"},
+    {"1 / 2 / 3 / 4 / 5", "Pools, Requests, Explain, Paper, and Experts where the model has some"},
+    {"Esc", "Close the block card, the request, the recording or the lesson"},
 }};
 
 // Taken before anything that has the keyboard's focus, as arrows and space would move or press it.
@@ -46,7 +46,9 @@ void move_cursor(const Frame& frame, const MemoryWorkspaceState& state, std::int
 }
 
 void close_something(const Frame& frame, const MemoryWorkspaceState& state) {
-  if (state.card) {
+  if (state.page == MemoryPage::kRequests && state.requests.chosen != 0) {
+    frame.actions.push(actions::ChooseRequest{0});
+  } else if (state.card) {
     frame.actions.push(actions::ChooseBlock{-1});
   } else if (state.state_card) {
     frame.actions.push(actions::ChooseState{-1});
@@ -96,9 +98,10 @@ MemoryKeyPress apply_memory_keys(const Frame& frame, const UiState& state) {
     }
   }
   if (taken(ImGuiKey_1)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kPools});
-  if (taken(ImGuiKey_2)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kTour});
-  if (taken(ImGuiKey_3)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kPaper});
-  if (taken(ImGuiKey_4) && offers_experts(memory_workspace))
+  if (taken(ImGuiKey_2)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kRequests});
+  if (taken(ImGuiKey_3)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kTour});
+  if (taken(ImGuiKey_4)) frame.actions.push(actions::ShowMemoryPage{MemoryPage::kPaper});
+  if (taken(ImGuiKey_5) && offers_experts(memory_workspace))
     frame.actions.push(actions::ShowMemoryPage{MemoryPage::kExperts});
   if (taken(ImGuiKey_Escape)) close_something(frame, memory_workspace);
   if (taken(ImGuiKey_Equal) || taken(ImGuiMod_Shift | ImGuiKey_Equal) || taken(ImGuiKey_KeypadAdd))

@@ -14,7 +14,7 @@
 namespace octavo::ui {
 namespace {
 
-constexpr float kHeight = 40, kButtons = 290 + kTinyPoolButton + 7, kPages = 250;
+constexpr float kHeight = 40, kButtons = 290 + kTinyPoolButton + 7, kPageWidth = 84;
 constexpr float kGap = 20, kBackToLive = 130;
 constexpr float kMiddle = 210;  // the least for the memory bar, or for the name of a recording
 
@@ -56,10 +56,11 @@ void draw_memory_bar(const Frame& frame, const MemoryBar& bar, float width) {
 void MemoryToolbar::draw(const Frame& frame, const UiState& window, float width) {
   const MemoryWorkspaceState& state = window.memory_workspace;
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  constexpr std::array<const char*, 4> kLabels = {"Pools", "Explain", "Paper", "Experts"};
-  constexpr std::array<const char*, 4> kIds = {"page_pools", "page_tour", "page_paper", "page_experts"};
-  const std::size_t num_pages = offers_experts(state) ? 4 : 3;
-  const float pages = kPages * static_cast<float>(num_pages) / 3;
+  constexpr std::array<const char*, 5> kLabels = {"Pools", "Requests", "Explain", "Paper", "Experts"};
+  constexpr std::array<const char*, 5> kIds = {"page_pools", "page_requests", "page_tour", "page_paper",
+                                               "page_experts"};
+  const std::size_t num_pages = offers_experts(state) ? 5 : 4;
+  const float pages = kPageWidth * static_cast<float>(num_pages);
   const auto page = static_cast<std::size_t>(state.page);
   const std::size_t wanted = segments(frame, "pages", std::span(kLabels).first(num_pages),
                                       std::span(kIds).first(num_pages), page, frame.px(pages));
@@ -136,7 +137,18 @@ void MemoryToolbar::draw_export_popup(const Frame& frame, const MemoryWorkspaceS
       frame.actions.push(actions::ExportMemory{format});
       ImGui::CloseCurrentPopup();
     };
+    const auto offer_requests = [&](const char* id, const char* text, actions::ExportFormat format) {
+      if (!button(frame, id, text,
+                  {.kind = ButtonKind::kPlain, .width = 240, .height = 30, .align_left = true}))
+        return;
+      frame.actions.push(actions::ExportRequests{format});
+      ImGui::CloseCurrentPopup();
+    };
     if (state.slots) offer("lesson", "This chapter as a lesson…", actions::ExportFormat::kLesson);
+    if (state.page == MemoryPage::kRequests) {
+      offer_requests("requests_json", "Requests as JSON…", actions::ExportFormat::kJson);
+      offer_requests("requests_csv", "Requests as CSV…", actions::ExportFormat::kCsv);
+    }
     offer("json", "Blocks and tables as JSON…", actions::ExportFormat::kJson);
     offer("csv", "Steps as CSV…", actions::ExportFormat::kCsv);
     offer("png", "Screenshot of the window (PNG)", actions::ExportFormat::kPng);

@@ -1,4 +1,4 @@
-#include "app/server/prompt_reuse.h"
+#include "app/requests/prompt_reuse.h"
 
 #include <algorithm>
 #include <utility>
@@ -24,7 +24,7 @@ struct ReuseNumbers {
 ReuseNumbers numbers_of(const ReuseFacts& facts) {
   ReuseNumbers numbers{.prompt = reuse_count(facts.num_prompt), .computed = facts.account.num_computed};
   numbers.reused = numbers.prompt - numbers.computed;
-  if (facts.nearest) {
+  if (facts.nearest && facts.nearest->shares_blocks) {
     const NearestFacts& nearest = *facts.nearest;
     numbers.common = reuse_count(nearest.num_common);
     // The last token of an answer is drawn, but never computed.
@@ -129,9 +129,19 @@ CauseText first_text(const ReuseFacts& facts) {
           "Nothing to do: later prompts that begin like this one will reuse it."};
 }
 
+CauseText kept_apart_text(const NearestFacts& nearest) {
+  return {"other_salt",
+          "The first " + count_text(nearest.num_common, "token") + " are those of " + nearest.name +
+              ", but chats and programs share no blocks.",
+          "Nothing to do: by what is reused, a program could find out what you wrote."};
+}
+
 // What the comparison says, where the engine has no reason of its own.
 CauseText compared_text(const ReuseFacts& facts, const ReuseNumbers& numbers) {
   const std::int64_t block_size = facts.block_size;
+  const bool is_kept_apart = facts.nearest && !facts.nearest->shares_blocks;
+  if (is_kept_apart && reuse_count(facts.nearest->num_common) >= block_size)
+    return kept_apart_text(*facts.nearest);
   if (facts.nearest && numbers.lost_common >= block_size) return not_kept_text(*facts.nearest);
   if (numbers.reused >= numbers.most_reusable() || numbers.common >= numbers.prompt)
     return {"none", "All that may be reused of this prompt was reused.", "Nothing to do."};
@@ -155,6 +165,7 @@ CauseText cause_text(const ReuseFacts& facts, const ReuseNumbers& numbers) {
     case MissCause::kNotRead: return not_read_text(facts);
     case MissCause::kEvicted: return evicted_text(facts);
     case MissCause::kOtherSalt:
+      if (facts.nearest && !facts.nearest->shares_blocks) return kept_apart_text(*facts.nearest);
       return {"other_salt",
               "The same tokens are in the cache, but of requests that share nothing with this one.",
               "Use one key and one cache_salt for requests that may share."};

@@ -1,4 +1,4 @@
-#include "app/server/prompt_difference.h"
+#include "app/requests/prompt_difference.h"
 
 #include <algorithm>
 #include <array>
@@ -30,16 +30,17 @@ void append_readable(std::string& text, std::string_view bytes) {
   }
 }
 
+std::string bytes_of(const tokenizer::Tokenizer& tokenizer, TokenId token_id) {
+  const bool exists = token_id >= 0 && token_id < tokenizer.vocabulary_size();
+  return exists ? std::string(tokenizer.token_bytes(token_id).substr(0, kMostBytesOfToken))
+                : "<token " + std::to_string(token_id) + ">";
+}
+
 // Bytes first, then characters: most tokens that hold a part of a character stand beside the rest of it.
 std::string readable_text(const tokenizer::Tokenizer& tokenizer, const PromptWithAnswer& tokens,
                           std::size_t begin, std::size_t end) {
   std::string bytes;
-  for (std::size_t i = begin; i < std::min(end, tokens.size()); ++i) {
-    const TokenId token_id = tokens[i];
-    const bool exists = token_id >= 0 && token_id < tokenizer.vocabulary_size();
-    bytes += exists ? std::string(tokenizer.token_bytes(token_id).substr(0, kMostBytesOfToken))
-                    : "<token " + std::to_string(token_id) + ">";
-  }
+  for (std::size_t i = begin; i < std::min(end, tokens.size()); ++i) bytes += bytes_of(tokenizer, tokens[i]);
   std::string text;
   append_readable(text, bytes);
   return text;
@@ -216,6 +217,21 @@ TextAround text_around(const tokenizer::Tokenizer& tokenizer, const PromptWithAn
   return {.before = readable_text(tokenizer, tokens, begin, position),
           .token = readable_text(tokenizer, tokens, position, position + 1),
           .after = readable_text(tokenizer, tokens, position + 1, position + 1 + kNumTokensAround)};
+}
+
+TokenisedText tokenised_text(const tokenizer::Tokenizer& tokenizer, const PromptWithAnswer& tokens) {
+  TokenisedText tokenised;
+  tokenised.ends.reserve(tokens.size());
+  std::string bytes;  // that are not in the text yet
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    bytes += bytes_of(tokenizer, tokens[i]);
+    const bool is_last = i + 1 == tokens.size();
+    const std::size_t whole = bytes.size() - (is_last ? 0 : incomplete_utf8_suffix(bytes));
+    append_readable(tokenised.text, std::string_view(bytes).substr(0, whole));
+    bytes.erase(0, whole);
+    tokenised.ends.push_back(static_cast<std::uint32_t>(tokenised.text.size()));
+  }
+  return tokenised;
 }
 
 std::vector<SameRun> same_runs(std::span<const TokenId> mine, const PromptWithAnswer& theirs,

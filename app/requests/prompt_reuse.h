@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "app/server/prompt_difference.h"
+#include "app/requests/prompt_difference.h"
 #include "engine/api/metrics.h"
 
 namespace octavo::app {
@@ -23,6 +23,7 @@ struct NearestFacts {
   std::size_t num_prompt = 0;  // its tokens
   std::size_t num_answer = 0;  // generated behind them; those of an answer that came too late are not counted
   bool was_read = true;        // its prompt was computed when this one was admitted
+  bool shares_blocks = true;   // else nothing of it could have been reused: chats and programs are kept apart
   std::vector<SameRun> same = {};  // behind the difference
   ChangeKind change = ChangeKind::kText;
 };

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,6 +53,14 @@ struct TextAround {
 inline constexpr std::size_t kNumTokensAround = 12;  // on each side
 TextAround text_around(const tokenizer::Tokenizer& tokenizer, const PromptWithAnswer& tokens,
                        std::size_t position);
+
+// All of the tokens, as text_around() shows them. A character of which tokens have only parts belongs to the
+// last of these.
+struct TokenisedText {
+  std::string text;                 // valid UTF-8
+  std::vector<std::uint32_t> ends;  // of each token, bytes of the text
+};
+TokenisedText tokenised_text(const tokenizer::Tokenizer& tokenizer, const PromptWithAnswer& tokens);
 
 // A stretch of tokens that stands in both.
 struct SameRun {
