@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "app/server/prompt_difference.h"
+#include "app/server/prompt_parts.h"
 #include "engine/api/metrics.h"
 
 namespace octavo::app {
@@ -25,6 +26,8 @@ struct NearestFacts {
   bool was_read = true;        // its prompt was computed when this one was admitted
   std::vector<SameRun> same = {};  // behind the difference
   ChangeKind change = ChangeKind::kText;
+  DifferingPlaces places = {};  // where they differ, as clients know it; without names where it is not known
+  ToolChange tools = ToolChange::kNone;
 };
 
 struct ReuseFacts {

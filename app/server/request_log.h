@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "app/json/json_text.h"
+#include "app/server/prompt_diagnostics.h"
+#include "app/server/prompt_parts.h"
 #include "app/server/prompt_reuse.h"
 #include "engine/api/event.h"
 #include "engine/api/request.h"
@@ -36,6 +38,8 @@ struct RequestOrigin {
   std::string client_key = {};          // by which it says what belongs together: prompt_cache_key, ...
   std::int64_t unix_ms = 0;             // when it arrived
   std::vector<std::string> notes = {};  // what was changed on the way: "dropped a billing header line"
+  std::shared_ptr<const RenderedParts> parts =
+      {};  // of a chat's prompt; null: it is not known what of it is what
 };
 
 struct RequestLogOptions {
@@ -58,6 +62,14 @@ class RequestLog {
   // Positions count from 0; what is not known (yet) is null.
   Json to_json(std::size_t most_requests = 50);
 
+  // What is told about one request that has ended, in a line: how much of its prompt was reused, where it
+  // parts from the nearest earlier one, why and what that cost. Texts of prompts only `with_texts`; never a
+  // key. Empty: it is not known any more.
+  std::string line(RequestId request_id, bool with_texts);
+
+  // A prompt that was accepted, compared with the newest earlier one of this id.
+  PromptDivergence compare_with(RequestId request_id, const std::string& earlier_id) const;
+
  private:
   enum class State { kWaiting, kRunning, kFinished, kFailed };
   using TokenIds = std::shared_ptr<const std::vector<TokenId>>;
@@ -68,9 +80,10 @@ class RequestLog {
     State state = State::kWaiting;
     // In the order of events; 0: not yet.
     std::uint64_t accepted = 0, admitted = 0, first_token = 0, ended = 0;
-    std::size_t num_prompt = 0;  // tokens
-    TokenIds prompt = {};        // null: not accepted, or dropped to make room
-    TokenIds answer = {};        // of the first output, when it has ended; null: none, or dropped
+    std::size_t num_prompt = 0;                     // tokens
+    TokenIds prompt = {};                           // null: not accepted, or dropped to make room
+    std::shared_ptr<const PromptParts> parts = {};  // of it; null: they are not known
+    TokenIds answer = {};  // of the first output, when it has ended; null: none, or dropped
     std::int32_t num_cached_tokens = 0;
     std::int64_t queue_us = 0, ttft_us = 0;  // as soon as they are known
     std::optional<SequenceId> sequence_id = {};
@@ -110,6 +123,8 @@ class RequestLog {
     PromptWithAnswer tokens = {};  // of the nearest; its answer where it had ended when this one came
   };
   static std::optional<Compared> compare(const Known& known, const Record& mine);
+  static const PromptParts& parts_of(const Record& record);
+  DifferingPlaces places_of(const Record& mine, const Compared& compared) const;
   Json difference_of(const Known& known, const Record& mine) const;
   ReuseFacts reuse_facts(const Known& known, const Record& mine,
                          const std::optional<Compared>& compared) const;

@@ -38,6 +38,9 @@ struct ServiceOptions {
   std::function<std::string()> new_hex = {};        // 32 digits of base 16, another each time
   std::function<std::int64_t()> unix_time_ms = {};  // the date
   const Clock* clock = nullptr;                     // outlives the service
+  // Told a line about each request that has ended (RequestLog::line), from any thread; none: nobody wants it.
+  std::function<void(const std::string& line)> write_line = {};
+  bool lines_hold_texts = false;  // of prompts, around differences
 };
 
 class Service {
@@ -68,6 +71,8 @@ class Service {
 
   void generate(const std::shared_ptr<Exchange>& exchange, const Json& body);
   void keep_streams_alive();
+  void write_line(const EngineEvent& event);
+  std::shared_ptr<const RenderedParts> parts_of(const Call& call) const;
 
   Json models() const;
   Json model(std::string_view id) const;
