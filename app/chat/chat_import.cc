@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "app/chat/chat_json.h"
-#include "app/chat/json_parts.h"
+#include "app/json/json_parts.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 

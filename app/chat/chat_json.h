@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "app/chat/chat.h"
-#include "app/chat/json_parts.h"
+#include "app/json/json_parts.h"
 #include "engine/base/result.h"
 
 namespace octavo::app {

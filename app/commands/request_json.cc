@@ -11,6 +11,8 @@
 #include "app/chat/template_values_json.h"
 #include "engine/base/text.h"
 
+#include "app/json/stop_reason_json.h"
+
 namespace octavo::app {
 namespace {
 
@@ -23,12 +25,6 @@ Error wrong(std::string_view what, const std::string& sentence, std::string subj
 Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
 
 Json milliseconds(std::int64_t microseconds) { return static_cast<double>(microseconds) / 1000.0; }
-
-Json stop_reason_to_json(const StopReason& reason) {
-  if (const auto* text = std::get_if<std::string>(&reason)) return *text;
-  if (const auto* token_id = std::get_if<TokenId>(&reason)) return *token_id;
-  return nullptr;
-}
 
 Json top_logprobs_to_json(const std::vector<std::vector<TokenLogprob>>& positions) {
   Json json = Json::array();
@@ -52,7 +48,7 @@ Json output_to_json(const CompletionOutput& output, const SamplingParams& sampli
   if (output.score.has_value()) json["score"] = number_or_null(*output.score);
   json["finish_reason"] = finish_reason_name(output.finish_reason);
   if (!output.finish_detail.empty()) json["finish_detail"] = output.finish_detail;
-  json["stop_reason"] = stop_reason_to_json(output.stop_reason);
+  json["stop_reason"] = stop_reason_json(output.stop_reason);
   return json;
 }
 

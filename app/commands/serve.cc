@@ -27,6 +27,7 @@
 namespace octavo::app {
 namespace {
 
+constexpr std::size_t kLongestLine = 4096;
 constexpr std::chrono::milliseconds kTick{50};  // in which a signal is noticed
 
 struct ServeOptions {
@@ -34,10 +35,11 @@ struct ServeOptions {
   http::ServerOptions server;
   std::string model;  // as vLLM takes it: behind the command
   std::vector<std::string> served_names, allowed_hosts, allowed_origins;
-  std::optional<std::string> key, key_file;
+  std::optional<std::string> key, key_file, tls_certificate, tls_key;
   bool no_key = false;
   std::size_t max_waiting_requests = 256;
   double shutdown_timeout = 30;
+  bool log_requests = false, log_request_texts = false;
   std::vector<std::string> passed_over;  // options that mean nothing here
 };
 
@@ -71,6 +73,18 @@ Result<std::string> key_of(const ServeOptions& options, bool is_loopback) {
   if (!options.key && !options.key_file) return new_server_key();
   if (key.empty()) return refused("the key is empty: give one, or --no-api-key");
   return key;
+}
+
+Result<std::shared_ptr<const http::TlsIdentity>> tls_of(const ServeOptions& options) {
+  if (options.tls_certificate.has_value() != options.tls_key.has_value()) {
+    const char* const given = options.tls_key ? "--tls-key" : "--tls-certificate";
+    const char* const missing = options.tls_key ? "--tls-certificate" : "--tls-key";
+    return Error{.code = ErrorCode::kInvalidArgument,
+                 .message = std::string(given) + " goes with " + missing + ": give both",
+                 .subject = options.tls_key ? "tls_key" : "tls_certificate"};
+  }
+  if (!options.tls_key) return std::shared_ptr<const http::TlsIdentity>();
+  return http::TlsIdentity::load(*options.tls_certificate, *options.tls_key);
 }
 
 std::vector<std::string> model_names(const ServeOptions& options, const EngineDescription& description) {
@@ -123,6 +137,9 @@ bool is_loopback_host(const std::string& host) {
 int run_serve(ServeOptions& options, const std::string& version) {
   const Result<std::string> key = key_of(options, is_loopback_host(options.server.host));
   if (!key) return report_error(key.error());
+  const Result<std::shared_ptr<const http::TlsIdentity>> tls = tls_of(options);
+  if (!tls) return report_error(tls.error());
+  options.server.tls = *tls;
   if (!options.model.empty()) options.engine.options.model = options.model;
   for (const std::string& name : options.passed_over)
     std::fprintf(stderr, "octavo: %s means nothing here and is passed over\n", name.c_str());
@@ -141,7 +158,14 @@ int run_serve(ServeOptions& options, const std::string& version) {
                                  .version = version,
                                  .new_hex = random_hex,
                                  .unix_time_ms = unix_time_ms,
-                                 .clock = &clock};
+                                 .clock = &clock,
+                                 .write_line = {},
+                                 .lines_hold_texts = options.log_request_texts};
+  if (options.log_requests || options.log_request_texts) {
+    service_options.write_line = [](const std::string& line) {
+      std::fprintf(stderr, "octavo: %s\n", escape_for_message(line, kLongestLine).c_str());
+    };
+  }
   const std::string model = service_options.model_names.front();
   Service service(**engine, std::move(service_options));
   auto server = http::Server::listen(
@@ -151,7 +175,8 @@ int run_serve(ServeOptions& options, const std::string& version) {
   if (!server) return report_error(server.error());
   service.listens_at((*server)->port(), (*server)->is_loopback());
   const bool key_is_new = !options.key && !options.key_file && !options.no_key;
-  say_how_to_use(http_address(options.server.host, (*server)->port()), options, *key, key_is_new, model);
+  say_how_to_use(http_address(options.server.host, (*server)->port(), options.server.tls ? "https" : "http"),
+                 options, *key, key_is_new, model);
   while (!InterruptGuard::interrupted()) std::this_thread::sleep_for(kTick);
   shut_down(**server, service, options.shutdown_timeout);
   return kExitOk;
@@ -169,6 +194,9 @@ void add_serve_command(CLI::App& program, const std::string& version, int& statu
   command->add_option("--api-key", options->key, "Key that clients must send (default: a new one is shown)");
   command->add_option("--api-key-file", options->key_file, "File whose first line is the key");
   command->add_flag("--no-api-key", options->no_key, "Ask for no key; on this machine alone");
+  command->add_option("--tls-certificate", options->tls_certificate,
+                      "PEM file with the certificate for HTTPS, and those that sign it");
+  command->add_option("--tls-key", options->tls_key, "PEM file with its key");
   command
       ->add_option("--allowed-host", options->allowed_hosts,
                    "Name of this server that clients may use (repeatable)")
@@ -190,6 +218,10 @@ void add_serve_command(CLI::App& program, const std::string& version, int& statu
                    "Seconds that running answers are given when the server is told to end")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
+  command->add_flag("--log-requests", options->log_requests,
+                    "Write a line about each request: how much of its prompt was reused, and why not more");
+  command->add_flag("--log-request-texts", options->log_request_texts,
+                    "The same, with the texts where a prompt differs from an earlier one");
   add_engine_flags(*command, options->engine);
   const auto note = [options](const std::string& name) {
     return [options, name](const CLI::results_t&) {

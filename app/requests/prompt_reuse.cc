@@ -86,6 +86,38 @@ CauseText not_kept_text(const NearestFacts& nearest) {
   return {"not_kept", common + ", but its blocks were no longer in the cache.", kMoreMemory};
 }
 
+// What of the tools explains a difference among them.
+std::string_view tools_text_of(const NearestFacts& nearest) {
+  const bool is_in_tools = nearest.places.mine.kind == PromptPart::Kind::kTool ||
+                           nearest.places.theirs.kind == PromptPart::Kind::kTool;
+  if (!is_in_tools) return {};
+  switch (nearest.tools) {
+    case ToolChange::kNone: return {};
+    case ToolChange::kReordered: return "tools were sent in another order";
+    case ToolChange::kAdded: return "a tool was added";
+    case ToolChange::kLeftOut: return "a tool was left out";
+    case ToolChange::kReplaced: return "other tools were sent";
+  }
+  return {};
+}
+
+// ": a date or a time changed in system, line 3"; empty where it is not known what the place is.
+std::string place_text(const NearestFacts& nearest) {
+  const std::string& mine = nearest.places.mine.name;
+  const std::string& theirs = nearest.places.theirs.name;
+  if (const std::string_view tools = tools_text_of(nearest); !tools.empty())
+    return ": " + std::string(tools) + " (" + mine + ")";
+  if (mine.empty() || theirs.empty()) return mine.empty() ? std::string() : ": in " + mine;
+  if (mine != theirs) return ": it has " + mine + " where that has " + theirs;
+  switch (nearest.change) {
+    case ChangeKind::kTime: return ": a date or a time changed in " + mine;
+    case ChangeKind::kChecksum: return ": a checksum or an id changed in " + mine;
+    case ChangeKind::kNumber: return ": a number changed in " + mine;
+    case ChangeKind::kText: break;
+  }
+  return ": in " + mine;
+}
+
 std::string differs_advice(const NearestFacts& nearest, const ReuseNumbers& numbers) {
   if (numbers.lost_behind == 0) return "Nothing to do: what follows the difference is new.";
   const std::string behind =
@@ -93,6 +125,8 @@ std::string differs_advice(const NearestFacts& nearest, const ReuseNumbers& numb
   if (nearest.num_common >= nearest.num_prompt)
     return "Send answers back exactly as they were generated, with their thinking and white space: " +
            behind + ".";
+  if (!tools_text_of(nearest).empty())
+    return "Send the same tools in the same order in every request: " + behind + ".";
   if (is_reordered(nearest.same))
     return "Send tools, documents and messages in the same order every time: " + behind + ".";
   switch (nearest.change) {
@@ -155,7 +189,7 @@ CauseText compared_text(const ReuseFacts& facts, const ReuseNumbers& numbers) {
   const bool is_in_answer = nearest.num_common >= nearest.num_prompt && nearest.num_answer > 0;
   return {"differs",
           "The prompt differs from " + nearest.name + (is_in_answer ? ", in its answer," : "") +
-              " at token " + with_thousands(numbers.common) + ".",
+              " at token " + with_thousands(numbers.common) + place_text(nearest) + ".",
           differs_advice(nearest, numbers)};
 }
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "app/requests/prompt_difference.h"
+#include "app/requests/prompt_parts.h"
 #include "engine/api/metrics.h"
 
 namespace octavo::app {
@@ -26,6 +27,8 @@ struct NearestFacts {
   bool shares_blocks = true;   // else nothing of it could have been reused: chats and programs are kept apart
   std::vector<SameRun> same = {};  // behind the difference
   ChangeKind change = ChangeKind::kText;
+  DifferingPlaces places = {};  // where they differ, as clients know it; without names where it is not known
+  ToolChange tools = ToolChange::kNone;
 };
 
 struct ReuseFacts {

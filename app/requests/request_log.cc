@@ -16,6 +16,7 @@ namespace {
 
 constexpr std::size_t kMostOriginBytes = 200;  // of each text
 constexpr std::size_t kMostOriginNotes = 16;
+constexpr std::size_t kMostTextBytes = 1000;  // around a difference, in a line
 
 void make_printable(RequestOrigin& origin) {
   for (std::string* text : {&origin.id, &origin.route, &origin.client, &origin.client_key})
@@ -32,8 +33,11 @@ Json milliseconds_json(std::int64_t us) {
   return us > 0 ? Json(static_cast<double>(us) / 1000.0) : Json(nullptr);
 }
 
-Json around_json(const TextAround& around) {
-  return {{"before", around.before}, {"token", around.token}, {"after", around.after}};
+Json around_json(const TextAround& around, const PromptPart& part) {
+  return {{"before", around.before},
+          {"token", around.token},
+          {"after", around.after},
+          {"part", text_or_null(part.name)}};
 }
 
 Json prompt_json(const LoggedRequest& request) {
@@ -71,8 +75,8 @@ Json difference_json(const RequestDifference* difference) {
     json["number"] = difference->nearest->value;
     json["position"] = difference->num_common;
     json["in_answer"] = difference->is_in_answer;
-    json["mine"] = around_json(difference->mine);
-    json["theirs"] = around_json(difference->theirs);
+    json["mine"] = around_json(difference->mine, difference->places.mine);
+    json["theirs"] = around_json(difference->theirs, difference->places.theirs);
   }
   if (!difference->story) return json;
   const ReuseStory& story = *difference->story;
@@ -106,6 +110,41 @@ Json request_json(const LoggedRequest& request, const Json& difference) {
           {"e2e_ms", milliseconds_json(metrics.e2e_us)},
           {"tokens_per_second", request.tokens_per_s > 0 ? Json(request.tokens_per_s) : Json(nullptr)},
           {"difference", difference}};
+}
+
+// "chatcmpl-1 finished (stop): /v1/chat/completions of OpenAI/Python; prompt 812 tokens, 512 reused; 20
+// generated; first token after 0.3 s, all after 1.2 s. CAUSE ADVICE"
+std::string request_line(const Json& told, bool with_texts) {
+  const auto text_of = [](const Json& value) {
+    return value.is_string() ? value.get<std::string>() : value.is_null() ? std::string("-") : dump(value);
+  };
+  std::string line = text_of(told["id"]) + " " + text_of(told["state"]);
+  if (!told["finish"].is_null()) line += " (" + text_of(told["finish"]) + ")";
+  line += ": " + text_of(told["route"]);
+  if (!told["client"].is_null()) line += " of " + text_of(told["client"]);
+  const Json& prompt = told["prompt"];
+  line += "; prompt " + text_of(prompt["tokens"]) + " tokens, " + text_of(prompt["cached"]) + " reused; " +
+          text_of(told["generated_tokens"]) + " generated; waited " + text_of(told["queue_ms"]) +
+          " ms, first token after " + text_of(told["ttft_ms"]) + " ms, all after " + text_of(told["e2e_ms"]) +
+          " ms.";
+  if (!told["error"].is_null()) line += " " + text_of(told["error"]);
+  const Json& difference = told["difference"];
+  if (difference.is_null() || difference["cause"].is_null()) return line;
+  line += " " + text_of(difference["cause"]["sentence"]);
+  if (difference.value("lost_tokens", Json(0)) != 0) {
+    line += " Lost " + text_of(difference["lost_tokens"]) + " tokens";
+    if (!difference["lost_seconds"].is_null()) line += ", " + text_of(difference["lost_seconds"]) + " s";
+    line += ". " + text_of(difference["advice"]);
+  }
+  if (!with_texts || difference["mine"].is_null()) return line;
+  const auto around = [&](const Json& side) {
+    return "'" +
+           escape_for_message(
+               text_of(side["before"]) + "[" + text_of(side["token"]) + "]" + text_of(side["after"]),
+               kMostTextBytes) +
+           "'";
+  };
+  return line + " Here " + around(difference["mine"]) + ", there " + around(difference["theirs"]) + ".";
 }
 
 void count_cause(Json& causes, const Json& difference) {
@@ -166,6 +205,9 @@ void RequestLog::note(Record& record, const RequestAccepted& event) {
   record.accepted = order_;
   record.num_prompt = event.prompt_token_ids.size();
   record.prompt = std::make_shared<const std::vector<TokenId>>(event.prompt_token_ids);
+  if (const auto rendered = std::exchange(record.origin.parts, nullptr))
+    record.parts =
+        std::make_shared<const PromptParts>(*rendered, event.prompt_token_ids, *options_.tokenizer);
   known_.num_token_ids += record.num_prompt;
 }
 
@@ -239,6 +281,7 @@ void RequestLog::drop_ids(Record& record) {
   if (record.prompt) ++known_.num_forgotten;
   known_.num_token_ids -= ids_of(record.prompt).size() + ids_of(record.answer).size();
   record.prompt.reset();
+  record.parts.reset();
   record.answer.reset();
   const auto answer = growing_.find(record.request_id);
   if (answer == growing_.end()) return;
@@ -326,6 +369,37 @@ std::optional<RequestLog::Compared> RequestLog::compare_with(const Known& known,
                   .tokens = prompts[nearest->index].tokens};
 }
 
+const PromptParts& RequestLog::parts_of(const Record& record) {
+  static const PromptParts kUnknown;
+  return record.parts ? *record.parts : kUnknown;
+}
+
+DifferingPlaces RequestLog::places_of(const Record& mine, const Compared& compared) const {
+  return differing_places(*options_.tokenizer, parts_of(mine), {.prompt = ids_of(mine.prompt)},
+                          parts_of(*compared.nearest), compared.tokens, compared.num_common);
+}
+
+PromptDivergence RequestLog::divergence_from(RequestId request_id, const std::string& earlier_id) const {
+  Record mine, earlier;
+  {
+    std::lock_guard lock(mutex_);
+    const auto found = known_.records.find(request_id);
+    if (found == known_.records.end()) return {};
+    mine = found->second;
+    for (const auto& [id, record] : known_.records) {
+      const bool is_meant = record.origin.id == earlier_id && record.origin.principal == Principal::kClient;
+      if (id < request_id && is_meant) earlier = record;
+    }
+  }
+  if (earlier.origin.id != earlier_id) return {.found = PromptDivergence::Found::kNoSuchRequest};
+  if (!mine.prompt || !earlier.prompt) return {};
+  const bool had_ended = earlier.has_ended() && earlier.ended < mine.accepted;
+  std::span<const TokenId> answer = had_ended ? ids_of(earlier.answer) : std::span<const TokenId>();
+  if (!answer.empty()) answer = answer.first(answer.size() - 1);  // the last was drawn, and never computed
+  return find_divergence(*options_.tokenizer, parts_of(mine), ids_of(mine.prompt), parts_of(earlier),
+                         {.prompt = ids_of(earlier.prompt), .answer = answer});
+}
+
 ReuseFacts RequestLog::reuse_facts(const Known& known, const Record& mine,
                                    const std::optional<Compared>& compared, const std::vector<SameRun>& same,
                                    Principal viewer) const {
@@ -347,7 +421,9 @@ ReuseFacts RequestLog::reuse_facts(const Known& known, const Record& mine,
                         .num_answer = theirs.answer.size(),
                         .was_read = nearest.first_token != 0 && nearest.first_token < mine.admitted,
                         .shares_blocks = nearest.origin.principal == mine.origin.principal,
-                        .same = same};
+                        .same = same,
+                        .places = places_of(mine, *compared),
+                        .tools = tool_change(parts_of(mine).tools(), parts_of(nearest).tools())};
     if (compared->num_common < std::min(prompt.size(), theirs.size()))
       beside.change = change_kind(text_around(*options_.tokenizer, {.prompt = prompt}, compared->num_common),
                                   text_around(*options_.tokenizer, theirs, compared->num_common));
@@ -389,6 +465,7 @@ std::shared_ptr<const RequestDifference> RequestLog::difference_of(const Known& 
     difference->mine = text_around(*options_.tokenizer, prompt, compared->num_common);
     difference->theirs = text_around(*options_.tokenizer, theirs, compared->num_common);
     difference->same = same_runs(prompt.prompt, theirs, compared->num_common);
+    difference->places = places_of(mine, *compared);
   }
   if (mine.has_ended() && mine.has_account())
     difference->story = reuse_story(reuse_facts(known, mine, compared, difference->same, viewer));
@@ -439,6 +516,15 @@ std::vector<LoggedRequest> RequestLog::look_at(const Known& known, Principal vie
 std::vector<LoggedRequest> RequestLog::look(Principal viewer, std::size_t most_requests) {
   const std::lock_guard reading(reading_);
   return look_at(known_now(), viewer, most_requests);
+}
+
+std::string RequestLog::line(RequestId request_id, bool with_texts) {
+  const std::lock_guard reading(reading_);
+  const Known known = known_now();
+  const auto record = known.records.find(request_id);
+  if (record == known.records.end()) return {};
+  const auto difference = difference_of(known, record->second, Principal::kClient);
+  return request_line(request_json(record->second, difference_json(difference.get())), with_texts);
 }
 
 std::optional<ComparedPrompts> RequestLog::compared_prompts(RequestId request_id) {

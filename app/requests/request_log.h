@@ -28,6 +28,8 @@
 #include <vector>
 
 #include "app/json/json_text.h"
+#include "app/requests/prompt_diagnostics.h"
+#include "app/requests/prompt_parts.h"
 #include "app/requests/prompt_reuse.h"
 #include "engine/api/event.h"
 #include "engine/api/request.h"
@@ -48,6 +50,8 @@ struct RequestOrigin {
   std::int64_t unix_ms = 0;             // when it arrived
   std::vector<std::string> notes = {};  // what was changed on the way: "dropped a billing header line"
   Principal principal = Principal::kClient;
+  // Of a chat's prompt; null: it is not known what of it is what.
+  std::shared_ptr<const RenderedParts> parts = {};
 };
 
 struct RequestLogOptions {
@@ -69,6 +73,7 @@ struct RequestDifference {
   std::size_t num_common = 0;             // tokens; the index of the first that differs
   bool is_in_answer = false;              // it stands in what was generated behind the nearest prompt
   TextAround mine = {}, theirs = {};
+  DifferingPlaces places = {};           // of both
   std::vector<SameRun> same = {};        // behind the difference
   std::optional<ReuseStory> story = {};  // once the account is known
   bool was_dropped = false;              // the prompt is no longer known: nothing above is
@@ -131,6 +136,13 @@ class RequestLog {
   // with the newest first, and causes of the requests that are told. Names of causes: prompt_reuse.h.
   // Positions count from 0; what is not known (yet) is null.
   Json to_json(std::size_t most_requests = 50, Principal viewer = Principal::kClient);
+  // What a client may be told about one request that has ended, in a line: how much of its prompt was reused,
+  // where it parts from the nearest earlier one, why and what that cost. Texts of prompts only `with_texts`;
+  // never a key. Empty: it is not known any more.
+  std::string line(RequestId request_id, bool with_texts);
+
+  // A client's prompt that was accepted, compared with the newest earlier one of a client that has this id.
+  PromptDivergence divergence_from(RequestId request_id, const std::string& earlier_id) const;
 
  private:
   using TokenIds = std::shared_ptr<const std::vector<TokenId>>;
@@ -139,7 +151,8 @@ class RequestLog {
   struct Record : LoggedRequest {
     // In the order of events; 0: not yet.
     std::uint64_t accepted = 0, admitted = 0, first_token = 0, ended = 0;
-    TokenIds prompt = {};          // null: not accepted, or dropped to make room
+    TokenIds prompt = {};                           // null: not accepted, or dropped to make room
+    std::shared_ptr<const PromptParts> parts = {};  // of it; null: they are not known
     TokenIds answer = {};          // of the first output, when it has ended; null: none, or dropped
     std::int32_t last_output = 0;  // highest index seen
     bool has_prompt_logprobs = false;
@@ -182,6 +195,8 @@ class RequestLog {
                                                          Principal viewer) const;
   ReuseFacts reuse_facts(const Known& known, const Record& mine, const std::optional<Compared>& compared,
                          const std::vector<SameRun>& same, Principal viewer) const;
+  static const PromptParts& parts_of(const Record& record);
+  DifferingPlaces places_of(const Record& mine, const Compared& compared) const;
   static std::string name_of(const Record& record, Principal viewer);
   // REQUIRES: reading_ is held
   std::vector<LoggedRequest> look_at(const Known& known, Principal viewer, std::size_t most_requests);

@@ -37,7 +37,7 @@ std::string TextWithCallMarks::add(const TokensGenerated& event) {
 }
 
 AnswerCalls::AnswerCalls(CallReading reading)
-    : reading_(std::move(reading)), reader_(reading_.format, reading_.tools) {}
+    : reading_(std::move(reading)), reader_(reading_.format, reading_.tools, reading_.told) {}
 
 std::vector<ToolCallPiece> AnswerCalls::begin_part(std::string_view answer, std::size_t begin) {
   std::vector<ToolCallPiece> pieces = end_part();
@@ -55,7 +55,7 @@ std::vector<ToolCallPiece> AnswerCalls::add(std::string_view text) { return told
 
 std::vector<ToolCallPiece> AnswerCalls::end_part() {
   std::vector<ToolCallPiece> pieces = reader_.end();
-  reader_ = ToolCallReader(reading_.format, reading_.tools);
+  reader_ = ToolCallReader(reading_.format, reading_.tools, reading_.told);
   return told(std::move(pieces));
 }
 

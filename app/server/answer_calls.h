@@ -26,6 +26,7 @@ struct CallReading {
   ToolCallFormat format = ToolCallFormat::kHermes;
   std::shared_ptr<const CallableTools> tools = {};
   bool only_first = false;  // any other is left out
+  CallsAreTold told = CallsAreTold::kWhole;
 };
 
 // The text of an output with the marks of calls that are control tokens, which the engine leaves out. A mark

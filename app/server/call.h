@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "app/json/json_text.h"
+#include "app/requests/prompt_diagnostics.h"
+#include "app/requests/prompt_parts.h"
 #include "app/server/api_error.h"
 #include "engine/api/event.h"
 #include "engine/api/model_description.h"
@@ -47,6 +49,8 @@ class Answer {
 
   // Whether all requests have ended.
   virtual bool done() const = 0;
+  // How the prompt differs from the one that the call names (Call::compared_with); before anything is told.
+  virtual void compared(const PromptDivergence&) {}
   // Of the first request that failed.
   virtual const std::optional<Error>& failure() const = 0;
 
@@ -67,6 +71,9 @@ struct Call {
   bool stream = false;
   std::unique_ptr<Answer> answer;
   std::vector<std::string> notes = {};  // what was changed of the prompt on the way, a few words each
+  std::vector<MessageName> names = {};  // of the messages of a chat, where they are not those of ChatPrompt
+  // The answer whose prompt this one is compared with; of a call with one request.
+  std::optional<std::string> compared_with = {};
 };
 
 // A body as one protocol reads it. Errors name their field as subject; ApiError says which status that is.

@@ -13,20 +13,17 @@
 #include <utility>
 #include <vector>
 
+#include "app/server/answer_blocks.h"
 #include "app/server/answer_calls.h"
 #include "app/server/function_tools.h"
 #include "app/server/openai_answer.h"
 #include "app/server/request_fields.h"
-#include "app/server/thinking_split.h"
 #include "app/server/token_text.h"
-#include "engine/chat_template/answer_parts.h"
 
 namespace octavo::app {
 namespace {
 
 constexpr std::size_t kMaxChatMessages = 10'000;
-// At the end of a prompt, which may have begun the thinking.
-constexpr std::size_t kMostTokensOfThinkingMark = 16;
 
 constexpr std::array kUnsupportedInChats = {
     UnsupportedField{"functions", Harmless::kEmpty},
@@ -48,7 +45,7 @@ constexpr std::array kUnsupportedInMessages = {
 };
 
 // A text, or parts that are texts, a line each.
-std::optional<std::string> read_chat_content(FieldReader& message) {
+std::optional<std::string> read_chat_content(FieldReader& message, MessageName& name) {
   const Json* const content = message.find("content");
   if (content == nullptr) return std::nullopt;
   if (content->is_string()) return content->get<std::string>();
@@ -73,7 +70,9 @@ std::optional<std::string> read_chat_content(FieldReader& message) {
     if (part.ok() && !text) part.refuse("text", "a text");
     message.adopt(part);
     if (!part.ok()) return std::nullopt;
-    joined += (i == 0 ? "" : "\n") + *text;
+    if (i > 0) joined += '\n';
+    if (content->size() > 1) name.blocks.push_back({joined.size(), i});
+    joined += *text;
   }
   return joined;
 }
@@ -118,10 +117,11 @@ std::vector<ToolCall> read_chat_calls(FieldReader& message) {
   return calls;
 }
 
-ChatMessage read_chat_message(FieldReader& message) {
+ChatMessage read_chat_message(FieldReader& message, MessageName& name) {
   const auto role = read_chat_role(message);
   refuse_unsupported(message, kUnsupportedInMessages);
-  const auto content = read_chat_content(message);
+  const auto content = read_chat_content(message, name);
+  name.role = message.text("role").value_or(std::string());
   std::string thinking;
   if (role == Role::kAssistant) {
     thinking = message.text("reasoning_content").value_or(std::string());
@@ -136,13 +136,16 @@ ChatMessage read_chat_message(FieldReader& message) {
   std::string answered;
   if (role == Role::kTool) answered = read_required_text(message, "tool_call_id");
   if (!content && thinking.empty() && calls.empty()) message.refuse("content", "a text or a list of parts");
+  const std::string text = content.value_or(std::string());
+  std::string whole = with_thinking(thinking, text);
+  for (MessageName::Block& block : name.blocks) block.begin += whole.size() - text.size();
   return {.role = role.value_or(Role::kUser),
-          .content = with_thinking(thinking, content.value_or(std::string())),
+          .content = std::move(whole),
           .tool_calls = std::move(calls),
           .tool_call_id = std::move(answered)};
 }
 
-std::vector<ChatMessage> read_chat_messages(FieldReader& fields) {
+std::vector<ChatMessage> read_chat_messages(FieldReader& fields, std::vector<MessageName>& names) {
   std::vector<ChatMessage> messages;
   const Json* const list = fields.list("messages", 1, kMaxChatMessages);
   if (list == nullptr) {
@@ -150,8 +153,9 @@ std::vector<ChatMessage> read_chat_messages(FieldReader& fields) {
     return messages;
   }
   for (std::size_t i = 0; i < list->size(); ++i) {
-    FieldReader message((*list)[i], fields.path_of("messages") + "[" + std::to_string(i) + "]");
-    messages.push_back(read_chat_message(message));
+    names.push_back({.path = fields.path_of("messages") + "[" + std::to_string(i) + "]"});
+    FieldReader message((*list)[i], names.back().path);
+    messages.push_back(read_chat_message(message, names.back()));
     fields.adopt(message);
     if (!message.ok()) break;
   }
@@ -222,17 +226,11 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
         tokenizer_(tokenizer),
         num_top_(num_top),
         prompt_logprobs_(prompt_logprobs),
-        calls_(std::move(calls)),
-        hex_(identity.hex),
-        beginning_known_(continued != nullptr && !continued->empty()),
-        choices_(num_choices()) {
-    for (Choice& choice : choices_) {
-      if (calls_) choice.marked.emplace(calls_->format, &tokenizer);
-      choice.split = ThinkingSplit(AnswerBeginning::kUnknown, calls_);
-    }
-    if (!beginning_known_) return;
-    const auto parts = answer_parts(*continued, /*is_final=*/true);
-    if (!parts.empty() && parts.back().open) begin_with_thinking();
+        hex_(identity.hex) {
+    const BlocksAreTold told = streams() ? BlocksAreTold::kAsTheyGrow : BlocksAreTold::kAtTheEnd;
+    for (std::size_t i = 0; i < num_choices(); ++i)
+      choices_.push_back(
+          {.blocks = {told, &tokenizer, continued == nullptr ? std::string() : *continued, calls}});
   }
 
   std::string first_frames() override {
@@ -258,12 +256,9 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
   }
 
  protected:
-  void take_prompt(std::size_t, const RequestAccepted& event) override {
-    const std::span<const TokenId> ids = event.prompt_token_ids;
-    if (!beginning_known_) {
-      const auto end = ids.last(std::min(ids.size(), kMostTokensOfThinkingMark));
-      if (begins_thinking(tokenizer_.decode(end, /*skip_special=*/false))) begin_with_thinking();
-    }
+  void take_prompt(std::size_t request, const RequestAccepted& event) override {
+    for (std::size_t choice = 0; choice < choices_.size(); ++choice)
+      if (request_of(choice) == request) choices_[choice].blocks.follow(event.prompt_token_ids);
     if (prompt_logprobs_) prompt_token_ids_ = event.prompt_token_ids;
   }
 
@@ -271,22 +266,21 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
     Choice& kept = choices_[choice];
     Json logprobs = Json::array();
     if (num_top_) add_logprobs(event, streams() ? logprobs : kept.logprobs);
-    const std::string marked = kept.marked ? kept.marked->add(event) : std::string();
-    const std::string& text = kept.marked ? marked : event.text;
-    if (!streams()) {
-      kept.text += text;
-      return {};
-    }
-    const SplitPieces pieces = kept.split.add(text);
-    if (pieces.empty() && logprobs.empty()) return {};
-    return delta_chunks(choice, pieces, num_top_ ? content_of(std::move(logprobs)) : nullptr);
+    const std::vector<AnswerStep> steps = kept.blocks.add(event);
+    if (!streams() || (steps.empty() && logprobs.empty())) return {};
+    return delta_chunks(choice, steps, num_top_ ? content_of(std::move(logprobs)) : nullptr);
   }
 
   std::string take_end(std::size_t choice) override {
+    Choice& kept = choices_[choice];
+    const std::vector<AnswerStep> steps = kept.blocks.end();
     if (!streams()) return {};
     std::string frames;
-    const SplitPieces rest = choices_[choice].split.end();
-    if (!rest.empty()) frames = delta_chunks(choice, rest, nullptr);
+    if (kept.blocks.is_blank() && !kept.blocks.generated_text().empty()) {
+      frames = delta_chunk(choice, {{"content", kept.blocks.generated_text()}}, nullptr);
+    } else if (!steps.empty()) {
+      frames = delta_chunks(choice, steps, nullptr);
+    }
     return frames + chunk({{"index", choice},
                            {"delta", Json::object()},
                            {"logprobs", nullptr},
@@ -303,21 +297,15 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
 
  private:
   struct Choice {
-    std::string text;  // of an answer that is told whole
-    Json logprobs = Json::array();
-    std::optional<TextWithCallMarks> marked;
-    ThinkingSplit split;
-    std::size_t num_calls = 0;  // told
+    AnswerBlocks blocks;
+    Json logprobs = Json::array();                   // of an answer that is told whole
+    bool has_thought = false, has_answered = false;  // told
   };
-
-  void begin_with_thinking() {
-    for (Choice& choice : choices_) choice.split = ThinkingSplit(AnswerBeginning::kThinking, calls_);
-  }
 
   // An answer that was cut or stopped otherwise says so, for its client must know.
   Json finish_reason_with_calls(std::size_t choice) const {
     Json reason = finish_reason(choice);
-    return choices_[choice].num_calls > 0 && reason == "stop" ? Json("tool_calls") : std::move(reason);
+    return choices_[choice].blocks.has_calls() && reason == "stop" ? Json("tool_calls") : std::move(reason);
   }
 
   Json call_head(std::size_t choice, std::size_t index, const std::string& name) const {
@@ -326,29 +314,45 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
             {"function", {{"name", name}, {"arguments", ""}}}};
   }
 
-  // A chunk for the text and one for each piece of a call; the log-probabilities go with the first.
-  std::string delta_chunks(std::size_t choice, const SplitPieces& pieces, Json logprobs) {
+  // A chunk for the text and one for each piece of a call; the log-probabilities go with the first, and may
+  // come without text.
+  std::string delta_chunks(std::size_t choice, const std::vector<AnswerStep>& steps, Json logprobs) {
     std::string frames;
+    Json text = Json::object();
     const auto append = [&](Json delta) {
       frames += delta_chunk(choice, std::move(delta), std::exchange(logprobs, nullptr));
     };
-    const bool has_text = !pieces.thinking.empty() || !pieces.answer.empty();
-    if (has_text || pieces.calls.empty()) append(delta_of(pieces));
-    for (const ToolCallPiece& piece : pieces.calls) {
-      std::size_t& num_calls = choices_[choice].num_calls;
-      Json call = Json::object();
-      if (piece.kind == ToolCallPiece::Kind::kCallBegun) {
-        call["index"] = num_calls;
-        call.update(call_head(choice, num_calls, piece.text));
-        ++num_calls;
-      } else if (piece.kind == ToolCallPiece::Kind::kArguments) {
-        call = {{"index", num_calls - 1}, {"function", {{"arguments", piece.text}}}};
-      } else {
-        continue;
+    const auto append_text = [&] {
+      if (!text.empty()) append(std::exchange(text, Json::object()));
+    };
+    for (const AnswerStep& step : steps) {
+      const AnswerBlock& block = choices_[choice].blocks.blocks()[step.block];
+      if (!block.is_call()) {
+        add_text(choice, step, block, text);
+      } else if (step.kind == AnswerStep::Kind::kOpened) {
+        append_text();
+        Json call = {{"index", block.call_index}};
+        call.update(call_head(choice, block.call_index, block.called));
+        append({{"tool_calls", Json::array({std::move(call)})}});
+      } else if (step.kind == AnswerStep::Kind::kGrew) {
+        const Json call = {{"index", block.call_index}, {"function", {{"arguments", step.text}}}};
+        append({{"tool_calls", Json::array({call})}});
       }
-      append({{"tool_calls", Json::array({std::move(call)})}});
     }
+    append_text();
+    if (frames.empty() && !logprobs.is_null()) append({{"content", ""}});
     return frames;
+  }
+
+  // An empty line stands between blocks of one kind.
+  void add_text(std::size_t choice, const AnswerStep& step, const AnswerBlock& block, Json& delta) {
+    const bool thinks = block.kind == PartKind::kThinking;
+    bool& has_told = thinks ? choices_[choice].has_thought : choices_[choice].has_answered;
+    std::string text = step.text;
+    if (step.kind == AnswerStep::Kind::kOpened && std::exchange(has_told, true)) text = "\n\n";
+    if (text.empty()) return;
+    const char* const name = thinks ? "reasoning_content" : "content";
+    delta[name] = delta.value(name, std::string()) + text;
   }
 
   std::string delta_chunk(std::size_t choice, Json delta, Json logprobs) const {
@@ -358,30 +362,22 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
                   {"finish_reason", nullptr}});
   }
 
-  // Log-probabilities may come without text.
-  static Json delta_of(const SplitPieces& pieces) {
-    Json delta = Json::object();
-    if (!pieces.thinking.empty()) delta["reasoning_content"] = pieces.thinking;
-    if (!pieces.answer.empty() || pieces.thinking.empty()) delta["content"] = pieces.answer;
-    return delta;
-  }
-
   Json message_of(std::size_t choice) {
-    Choice& kept = choices_[choice];
-    const SplitPieces pieces = kept.split.add(kept.text);
-    const SplitPieces rest = kept.split.end();
-    Json calls = Json::array();
-    for (const SplitPieces* const told : {&pieces, &rest}) {
-      for (const ToolCallPiece& piece : told->calls) {
-        if (piece.kind == ToolCallPiece::Kind::kCallBegun)
-          calls.push_back(call_head(choice, kept.num_calls++, piece.text));
-        if (piece.kind == ToolCallPiece::Kind::kArguments) calls.back()["function"]["arguments"] = piece.text;
+    const AnswerBlocks& told = choices_[choice].blocks;
+    Json text = Json::object(), calls = Json::array();
+    for (const AnswerBlock& block : told.blocks()) {
+      if (block.is_call()) {
+        calls.push_back(call_head(choice, block.call_index, block.called));
+        calls.back()["function"]["arguments"] = block.text;
+      } else {
+        add_text(choice, {.kind = AnswerStep::Kind::kOpened}, block, text);
+        add_text(choice, {.text = block.text}, block, text);
       }
     }
-    Json message = {{"role", "assistant"}, {"content", pieces.answer + rest.answer}};
+    const std::string blank = told.is_blank() ? told.generated_text() : std::string();
+    Json message = {{"role", "assistant"}, {"content", text.value("content", blank)}};
     if (!calls.empty() && message["content"] == "") message["content"] = nullptr;
-    const std::string thinking = pieces.thinking + rest.thinking;
-    if (!thinking.empty()) message["reasoning_content"] = thinking;
+    if (text.contains("reasoning_content")) message["reasoning_content"] = text["reasoning_content"];
     if (!calls.empty()) message["tool_calls"] = std::move(calls);
     return message;
   }
@@ -410,9 +406,7 @@ class ChatCompletionAnswer final : public OpenAiAnswer {
   const tokenizer::Tokenizer& tokenizer_;
   const std::optional<std::int32_t> num_top_;
   const std::optional<std::int32_t> prompt_logprobs_;
-  const std::optional<CallReading> calls_;
   const std::string hex_;
-  const bool beginning_known_;
   std::vector<Choice> choices_;
   std::vector<TokenId> prompt_token_ids_;
   Json prompt_scores_;
@@ -446,7 +440,8 @@ Result<Call> parse_chat_completion(const Json& body, const ServedModel& model, c
   refuse_unsupported(fields, commonly_unsupported());
   refuse_unsupported(fields, kUnsupportedInChats);
   OfferedTools tools = read_chat_tools(fields, model);
-  ChatPrompt prompt{.messages = read_chat_messages(fields)};
+  std::vector<MessageName> names;
+  ChatPrompt prompt{.messages = read_chat_messages(fields, names)};
   prompt.tools = tools.text;
   prompt.continue_answer = read_continues_answer(fields, prompt.messages);
   prompt.template_values = read_template_values(fields, model);
@@ -473,6 +468,7 @@ Result<Call> parse_chat_completion(const Json& body, const ServedModel& model, c
                   .stream = stream,
                   .num_choices = read.num_choices};
   call.stream = stream.stream;
+  call.names = std::move(names);
   call.answer = std::make_unique<ChatCompletionAnswer>(
       std::move(form), *model.tokenizer, num_top, sampling.prompt_logprobs,
       prompt.continue_answer ? &prompt.messages.back().content : nullptr, std::move(tools.calls), identity);

@@ -35,9 +35,9 @@ std::string configured_key(const ServedAddress& served) {
 
 }  // namespace
 
-std::string http_address(const std::string& host, std::uint16_t port) {
+std::string http_address(const std::string& host, std::uint16_t port, const std::string& scheme) {
   const bool is_v6 = host.find(':') != std::string::npos;
-  return "http://" + (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  return scheme + "://" + (is_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
 std::vector<PastedLine> client_lines(const ServedAddress& served) {

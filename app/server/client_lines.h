@@ -18,7 +18,7 @@ struct ServedAddress {
 };
 
 // "http://127.0.0.1:8000"; an IPv6 address gets its brackets.
-std::string http_address(const std::string& host, std::uint16_t port);
+std::string http_address(const std::string& host, std::uint16_t port, const std::string& scheme = "http");
 
 struct PastedLine {
   std::string program;  // "Claude Code"

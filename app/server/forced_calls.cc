@@ -35,7 +35,8 @@ std::optional<CallForm> form_of(ToolCallFormat format, std::string_view source) 
                       .behind_arguments = "}",
                       .separator = ", "};
   switch (format) {
-    case ToolCallFormat::kHermes: return hermes;
+    case ToolCallFormat::kHermes:
+    case ToolCallFormat::kHermesOrCode: return hermes;
     case ToolCallFormat::kFunctionTags:
       return CallForm{.before_name = "<tool_call>\n<function=",
                       .behind_name = ">\n",
@@ -82,7 +83,8 @@ std::optional<CallForm> form_of(ToolCallFormat format, std::string_view source) 
       return form;
     }
     case ToolCallFormat::kGemma:
-    case ToolCallFormat::kPython: return std::nullopt;
+    case ToolCallFormat::kPython:
+    case ToolCallFormat::kInvokeTags: return std::nullopt;
   }
   return std::nullopt;
 }

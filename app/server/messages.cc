@@ -30,13 +30,14 @@ constexpr std::string_view kThinkingSignature = "octavo";
 class MessageAnswer final : public Answer {
  public:
   MessageAnswer(bool streams, const ServedModel& model, const CallIdentity& identity, std::string begun,
-                std::optional<CallReading> calls)
+                std::optional<CallReading> calls, bool tells_diagnostics)
       : streams_(streams),
+        tells_diagnostics_(tells_diagnostics),
         hex_(identity.hex),
         id_("msg_" + identity.hex),
         model_(model.name()),
-        growing_(streams ? BlocksAreTold::kAsTheyGrow : BlocksAreTold::kAtTheEnd, model.tokenizer,
-                 std::move(begun), std::move(calls)) {}
+        growing_({streams ? BlocksAreTold::kAsTheyGrow : BlocksAreTold::kAtTheEnd, model.tokenizer,
+                  std::move(begun), std::move(calls)}) {}
 
   std::string add(std::size_t, const EngineEvent& event) override {
     const std::vector<AnswerStep> steps = growing_.add(event);
@@ -49,6 +50,10 @@ class MessageAnswer final : public Answer {
 
   bool done() const override { return growing_.done(); }
   const std::optional<Error>& failure() const override { return growing_.failure(); }
+
+  void compared(const PromptDivergence& divergence) override {
+    diagnostics_ = message_diagnostics(divergence);
+  }
 
   // Nothing: the first event tells how much of the prompt was found in the cache.
   std::string first_frames() override { return {}; }
@@ -122,14 +127,16 @@ class MessageAnswer final : public Answer {
   }
 
   Json message(Json content, Json stop_reason, Json stop_sequence) const {
-    return {{"id", id_},
-            {"type", "message"},
-            {"role", "assistant"},
-            {"model", model_},
-            {"content", std::move(content)},
-            {"stop_reason", std::move(stop_reason)},
-            {"stop_sequence", std::move(stop_sequence)},
-            {"usage", usage()}};
+    Json told = {{"id", id_},
+                 {"type", "message"},
+                 {"role", "assistant"},
+                 {"model", model_},
+                 {"content", std::move(content)},
+                 {"stop_reason", std::move(stop_reason)},
+                 {"stop_sequence", std::move(stop_sequence)},
+                 {"usage", usage()}};
+    if (tells_diagnostics_) told["diagnostics"] = diagnostics_;
+    return told;
   }
 
   Json stop_reason() const {
@@ -153,7 +160,9 @@ class MessageAnswer final : public Answer {
   }
 
   bool streams_;
+  bool tells_diagnostics_;
   bool started_ = false;
+  Json diagnostics_;
   std::string hex_, id_, model_;
   GrowingAnswer growing_;
 };
@@ -180,13 +189,19 @@ std::optional<std::string> read_message_block(FieldReader& block, const std::str
   return std::nullopt;
 }
 
+// A text block, and its place among the blocks that were sent.
+struct MessageText {
+  std::size_t index = 0;
+  std::string text;
+};
+
 // Text, or a list of blocks.
-std::vector<std::string> read_message_texts(FieldReader& fields, std::string_view name) {
-  std::vector<std::string> texts;
+std::vector<MessageText> read_message_texts(FieldReader& fields, std::string_view name) {
+  std::vector<MessageText> texts;
   const Json* const content = fields.find(name);
   if (content == nullptr) return texts;
   if (content->is_string()) {
-    texts.push_back(content->get<std::string>());
+    texts.push_back({0, content->get<std::string>()});
     return texts;
   }
   if (!content->is_array()) {
@@ -198,26 +213,42 @@ std::vector<std::string> read_message_texts(FieldReader& fields, std::string_vie
     FieldReader block((*content)[i], path);
     auto text = block.ok() ? read_message_block(block, path) : std::nullopt;
     fields.adopt(block);
-    if (text) texts.push_back(*std::move(text));
+    if (text) texts.push_back({i, *std::move(text)});
   }
   return texts;
 }
 
-std::string joined_message_texts(const std::vector<std::string>& texts) {
+// Blocks have a line each; `name` learns where they begin.
+std::string joined_message_texts(const std::vector<MessageText>& texts, MessageName& name) {
   std::string joined;
-  for (std::size_t i = 0; i < texts.size(); ++i) joined += (i > 0 ? "\n" : "") + texts[i];
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    if (i > 0) joined += '\n';
+    if (texts.size() > 1 || texts[i].index > 0) name.blocks.push_back({joined.size(), texts[i].index});
+    joined += texts[i].text;
+  }
   return joined;
 }
 
 // A block of which nothing is left is as if it had not been sent.
-std::string joined_system_texts(const std::vector<std::string>& texts) {
-  std::vector<std::string> kept;
-  for (const std::string& text : texts) {
-    const std::string_view rest = without_billing_lines(text);
-    if (rest.size() == text.size() || !rest.empty()) kept.emplace_back(rest);
+std::string joined_system_texts(const std::vector<MessageText>& texts, MessageName& name) {
+  std::vector<MessageText> kept;
+  for (const MessageText& text : texts) {
+    const std::string_view rest = without_billing_lines(text.text);
+    if (rest.size() == text.text.size() || !rest.empty()) kept.push_back({text.index, std::string(rest)});
   }
-  return joined_message_texts(kept);
+  return joined_message_texts(kept, name);
 }
+
+// Messages for the template, each with its name.
+struct NamedMessages {
+  std::vector<ChatMessage> messages;
+  std::vector<MessageName> names;
+
+  void add(ChatMessage message, MessageName name) {
+    messages.push_back(std::move(message));
+    names.push_back(std::move(name));
+  }
+};
 
 ToolCall read_tool_use(FieldReader& block) {
   ToolCall call{.id = read_required_text(block, "id"), .name = read_required_text(block, "name")};
@@ -230,7 +261,8 @@ ToolCall read_tool_use(FieldReader& block) {
 ChatMessage read_tool_result(FieldReader& block) {
   ChatMessage result{
       .role = Role::kTool, .content = {}, .tool_call_id = read_required_text(block, "tool_use_id")};
-  result.content = joined_message_texts(read_message_texts(block, "content"));
+  MessageName unused;
+  result.content = joined_message_texts(read_message_texts(block, "content"), unused);
   // No template knows that a call failed.
   if (block.flag("is_error").value_or(false)) result.content = "Error: " + result.content;
   return result;
@@ -243,14 +275,16 @@ bool is_block_of(const Json& block, std::string_view type) {
 // The calls of an answer behind its texts; results as messages of their own, where they stand among the
 // texts.
 void read_content_blocks(FieldReader& fields, const Json& content, ChatMessage message,
-                         std::vector<ChatMessage>& messages) {
+                         const MessageName& name, NamedMessages& messages) {
   const Role role = message.role;
-  std::vector<std::string> texts;
+  std::vector<MessageText> texts;
   bool has_results = false;
   const auto end_texts = [&] {
     if (texts.empty() && has_results) return;
-    message.content = role == Role::kSystem ? joined_system_texts(texts) : joined_message_texts(texts);
-    messages.push_back(std::exchange(message, {.role = role, .content = {}}));
+    MessageName named = name;
+    message.content =
+        role == Role::kSystem ? joined_system_texts(texts, named) : joined_message_texts(texts, named);
+    messages.add(std::exchange(message, {.role = role, .content = {}}), std::move(named));
     texts.clear();
   };
   for (std::size_t i = 0; i < content.size() && fields.ok(); ++i) {
@@ -261,9 +295,9 @@ void read_content_blocks(FieldReader& fields, const Json& content, ChatMessage m
     } else if (role == Role::kUser && is_block_of(content[i], "tool_result")) {
       if (!texts.empty()) end_texts();
       has_results = true;
-      messages.push_back(read_tool_result(block));
+      messages.add(read_tool_result(block), {.path = path, .role = "tool_result"});
     } else if (auto text = block.ok() ? read_message_block(block, path) : std::nullopt) {
-      texts.push_back(*std::move(text));
+      texts.push_back({i, *std::move(text)});
     }
     fields.adopt(block);
   }
@@ -271,7 +305,7 @@ void read_content_blocks(FieldReader& fields, const Json& content, ChatMessage m
 }
 
 // Most are one message for the template.
-void read_one_message(FieldReader& fields, std::vector<ChatMessage>& messages) {
+void read_one_message(FieldReader& fields, const std::string& path, NamedMessages& messages) {
   ChatMessage message;
   const auto role = fields.text("role");
   if (!role) fields.refuse_absent("role");
@@ -282,27 +316,31 @@ void read_one_message(FieldReader& fields, std::vector<ChatMessage>& messages) {
   } else if (role && *role != "user") {
     fields.refuse("role", "user, assistant or system");
   }
+  MessageName name{.path = path, .role = std::string(role_name(message.role))};
   const Json* const content = fields.find("content");
   if (content == nullptr) fields.refuse_absent("content");
   if (content != nullptr && content->is_array())
-    return read_content_blocks(fields, *content, std::move(message), messages);
-  const std::vector<std::string> texts = read_message_texts(fields, "content");
-  message.content = message.role == Role::kSystem ? joined_system_texts(texts) : joined_message_texts(texts);
-  messages.push_back(std::move(message));
+    return read_content_blocks(fields, *content, std::move(message), name, messages);
+  const std::vector<MessageText> texts = read_message_texts(fields, "content");
+  message.content =
+      message.role == Role::kSystem ? joined_system_texts(texts, name) : joined_message_texts(texts, name);
+  messages.add(std::move(message), std::move(name));
 }
 
-void read_message_list(FieldReader& fields, ChatPrompt& prompt) {
+void read_message_list(FieldReader& fields, NamedMessages& read, ChatPrompt& prompt) {
   const Json* const list = fields.list("messages", /*least=*/1);
   if (list == nullptr) {
     if (!fields.has("messages")) fields.refuse_absent("messages");
     return;
   }
   for (std::size_t i = 0; i < list->size() && fields.ok(); ++i) {
-    FieldReader message((*list)[i], "messages[" + std::to_string(i) + "]");
-    if (message.ok()) read_one_message(message, prompt.messages);
+    const std::string path = "messages[" + std::to_string(i) + "]";
+    FieldReader message((*list)[i], path);
+    if (message.ok()) read_one_message(message, path, read);
     fields.adopt(message);
   }
   if (!fields.ok()) return;
+  prompt.messages = std::move(read.messages);
   prompt.continue_answer = prompt.messages.back().role == Role::kAssistant;
   if (prompt.continue_answer && prompt.messages.size() == 1) {
     fields.fail({ErrorCode::kInvalidArgument,
@@ -401,6 +439,7 @@ struct MessagePrompt {
   ChatPrompt prompt;
   OfferedTools tools;
   std::optional<StructuredOutput> wanted;
+  std::vector<MessageName> names;
 };
 
 // Everything that the prompt is made of.
@@ -409,12 +448,25 @@ MessagePrompt read_message_prompt(FieldReader& fields, const ServedModel& model)
   read_model(fields, model);
   OfferedTools tools = read_message_tools(fields, model);
   prompt.tools = tools.text;
-  std::string system = joined_system_texts(read_message_texts(fields, "system"));
-  if (!system.empty()) prompt.messages.push_back({.role = Role::kSystem, .content = std::move(system)});
-  read_message_list(fields, prompt);
+  NamedMessages messages;
+  MessageName system_name{.path = "system"};
+  std::string system = joined_system_texts(read_message_texts(fields, "system"), system_name);
+  if (!system.empty())
+    messages.add({.role = Role::kSystem, .content = std::move(system)}, std::move(system_name));
+  read_message_list(fields, messages, prompt);
   read_thinking(fields, model, prompt.template_values);
   auto wanted = read_output_config(fields, model, prompt.template_values);
-  return {std::move(prompt), std::move(tools), std::move(wanted)};
+  return {std::move(prompt), std::move(tools), std::move(wanted), std::move(messages.names)};
+}
+
+// {"previous_message_id": text or null}; whether the client wants to know, and of which message.
+bool read_diagnostics(FieldReader& fields, std::optional<std::string>& compared_with) {
+  const Json* const diagnostics = fields.object("diagnostics");
+  if (diagnostics == nullptr) return false;
+  FieldReader inner(*diagnostics, "diagnostics");
+  compared_with = inner.text("previous_message_id");
+  fields.adopt(inner);
+  return true;
 }
 
 SamplingParams read_message_sampling(FieldReader& fields) {
@@ -475,24 +527,26 @@ std::string_view anthropic_type_of(int status) {
 
 Result<Call> parse_message_call(const Json& body, const ServedModel& model, const CallIdentity& identity) {
   FieldReader fields(body);
-  auto [prompt, tools, wanted] = read_message_prompt(fields, model);
+  auto [prompt, tools, wanted, names] = read_message_prompt(fields, model);
+  Call call;
+  const bool tells_diagnostics = read_diagnostics(fields, call.compared_with);
   SamplingParams sampling = read_message_sampling(fields);
   const bool stream = fields.flag("stream").value_or(false);
   std::string cache_salt = read_cache_salt(fields);
   refuse_unsupported(fields, commonly_unsupported());
-  Call call;
   demand_form(fields, std::move(wanted), tools, prompt, model, identity, sampling, call.notes);
   OCTAVO_TRY_VOID(fields.check());
   OCTAVO_TRY_VOID(check_sampling(sampling, model));
 
   std::string begun = prompt.continue_answer ? prompt.messages.back().content : std::string();
   call.stream = stream;
+  call.names = std::move(names);
   if (has_billing_line(body))
     call.notes.push_back("a line with a checksum, different in every request, was left out");
   call.requests.push_back(
       {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});
-  call.answer =
-      std::make_unique<MessageAnswer>(stream, model, identity, std::move(begun), std::move(tools.calls));
+  call.answer = std::make_unique<MessageAnswer>(stream, model, identity, std::move(begun),
+                                                std::move(tools.calls), tells_diagnostics);
   return call;
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "app/json/stop_reason_json.h"
 #include "app/server/api_error.h"
 
 namespace octavo::app {
@@ -107,12 +108,7 @@ Json OpenAiAnswer::finish_reason(std::size_t choice) const {
   return finish_reason_name(ends_[choice].reason);
 }
 
-Json OpenAiAnswer::stop_reason(std::size_t choice) const {
-  const StopReason& stop = ends_[choice].stop;
-  if (const auto* const text = std::get_if<std::string>(&stop)) return *text;
-  if (const auto* const id = std::get_if<TokenId>(&stop)) return *id;
-  return nullptr;
-}
+Json OpenAiAnswer::stop_reason(std::size_t choice) const { return stop_reason_json(ends_[choice].stop); }
 
 std::string OpenAiAnswer::chunk(Json choice) const {
   Json choices = Json::array();

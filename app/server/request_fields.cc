@@ -408,8 +408,7 @@ SamplingParams read_plain_sampling(FieldReader& fields) {
   assign_read(fields.number("temperature", 0.0), sampling.temperature);
   assign_read(fields.number("top_p", 0.0, 1.0), sampling.top_p);
   assign_read(fields.small_integer("top_k", -1), sampling.top_k);
-  if (const auto seed = fields.integer("seed"); seed && *seed != -1)
-    sampling.seed = static_cast<std::uint64_t>(*seed);
+  sampling.seed = read_seed(fields);
   return sampling;
 }
 

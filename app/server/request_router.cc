@@ -9,11 +9,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kLongestPoll{100};  // between ticks; in which a stop is noticed
 
-bool is_last(const EngineEvent& event) {
+}  // namespace
+
+bool is_last_event(const EngineEvent& event) {
   return std::holds_alternative<RequestFinished>(event) || std::holds_alternative<RequestFailed>(event);
 }
-
-}  // namespace
 
 RequestRouter::RequestRouter(Engine& engine, Observer everything, Tick tick)
     : engine_(engine),
@@ -77,7 +77,7 @@ void RequestRouter::pass_on(const EngineEvent& event) {
     const auto found = open_.find(request_id_of(event));
     if (found == open_.end()) return;  // submitted by somebody else, before this router
     Open& open = found->second;
-    const bool is_over = is_last(event);
+    const bool is_over = is_last_event(event);
     if (open.waiting && (is_over || std::holds_alternative<RequestAdmitted>(event))) {
       open.waiting = false;
       --num_waiting_;

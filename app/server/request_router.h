@@ -21,6 +21,9 @@
 
 namespace octavo::app {
 
+// Whether it is the last of its request.
+bool is_last_event(const EngineEvent& event);
+
 class RequestRouter {
  public:
   // `request` is its index among those that were submitted together.

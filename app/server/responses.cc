@@ -17,6 +17,7 @@
 #include "app/server/growing_answer.h"
 #include "app/server/request_fields.h"
 #include "engine/base/text.h"
+#include "engine/chat_template/json_outline.h"
 
 namespace octavo::app {
 namespace {
@@ -32,8 +33,10 @@ class ResponseAnswer final : public Answer {
       : streams_(streams),
         hex_(identity.hex),
         head_(std::move(head)),
-        growing_(streams ? BlocksAreTold::kAsTheyGrow : BlocksAreTold::kAtTheEnd, model.tokenizer, {},
-                 std::move(calls)) {}
+        growing_({streams ? BlocksAreTold::kAsTheyGrow : BlocksAreTold::kAtTheEnd,
+                  model.tokenizer,
+                  {},
+                  std::move(calls)}) {}
 
   std::string add(std::size_t, const EngineEvent& event) override {
     std::string frames;
@@ -43,6 +46,10 @@ class ResponseAnswer final : public Answer {
 
   bool done() const override { return growing_.done(); }
   const std::optional<Error>& failure() const override { return growing_.failure(); }
+
+  void compared(const PromptDivergence& divergence) override {
+    head_["prompt_cache_diagnostics"] = response_diagnostics(divergence);
+  }
 
   std::string first_frames() override {
     std::string frames = frame("response.created", {{"response", response("in_progress")}});
@@ -112,7 +119,9 @@ class ResponseAnswer final : public Answer {
         frames += arguments("response.function_call_arguments.delta", {{"delta", step.text}});
         break;
       case AnswerStep::Kind::kClosed:
-        items_.push_back(item(index, "completed"));  // a call is told when it is whole
+        // A call that the limit of tokens cut is the last block, and not whole.
+        items_.push_back(
+            item(index, growing_.is_cut() && !is_json_object(block.text) ? "incomplete" : "completed"));
         frames += arguments("response.function_call_arguments.done",
                             {{"name", block.called}, {"arguments", block.text}});
         frames += item_frame("response.output_item.done", index, items_.back());
@@ -227,6 +236,12 @@ std::string response_element_path(std::string_view list, std::size_t index) {
   return std::string(list) + "[" + std::to_string(index) + "]";
 }
 
+// Items for the template, each with its name.
+struct ResponseInput {
+  std::vector<ChatMessage> messages;
+  std::vector<MessageName> names;
+};
+
 std::string read_response_part(FieldReader& part, const std::string& path) {
   const auto type = part.text("type");
   if (!type) {
@@ -248,7 +263,7 @@ std::string read_response_part(FieldReader& part, const std::string& path) {
 }
 
 // Text, or a list of parts.
-std::string read_response_content(FieldReader& item, std::string_view name) {
+std::string read_response_content(FieldReader& item, std::string_view name, MessageName& told) {
   const Json* const content = item.find(name);
   if (content == nullptr) {
     item.refuse_absent(name);
@@ -264,13 +279,14 @@ std::string read_response_content(FieldReader& item, std::string_view name) {
     const std::string path = response_element_path(item.path_of(name), i);
     FieldReader part((*content)[i], path);
     if (i > 0) joined += '\n';
+    if (content->size() > 1) told.blocks.push_back({joined.size(), i});
     if (part.ok()) joined += read_response_part(part, path);
     item.adopt(part);
   }
   return joined;
 }
 
-ChatMessage read_response_message(FieldReader& item) {
+ChatMessage read_response_message(FieldReader& item, MessageName& told) {
   ChatMessage message;
   const auto role = item.text("role");
   if (!role) {
@@ -282,45 +298,58 @@ ChatMessage read_response_message(FieldReader& item) {
   } else if (*role != "user") {
     item.refuse("role", "user, assistant, system or developer");
   }
-  message.content = read_response_content(item, "content");
+  message.content = read_response_content(item, "content", told);
+  told.role = role.value_or(std::string());
   return message;
 }
 
 // Calls that follow an answer, or each other, are one message.
-void read_response_call(FieldReader& item, std::vector<ChatMessage>& messages) {
+void read_response_call(FieldReader& item, MessageName name, ResponseInput& input) {
   ToolCall call{.id = read_required_text(item, "call_id"),
                 .name = read_required_text(item, "name"),
                 .arguments = read_call_arguments(item, "arguments")};
-  if (messages.empty() || messages.back().role != Role::kAssistant)
+  std::vector<ChatMessage>& messages = input.messages;
+  if (messages.empty() || messages.back().role != Role::kAssistant) {
     messages.push_back({.role = Role::kAssistant, .content = {}});
+    name.role = "function_call";
+    input.names.push_back(std::move(name));
+  }
   messages.back().tool_calls.push_back(std::move(call));
 }
 
-void read_response_item(FieldReader& item, const std::string& path, std::vector<ChatMessage>& messages) {
+void read_response_item(FieldReader& item, const std::string& path, ResponseInput& input) {
   const auto type = item.text("type");
+  MessageName name{.path = path};
   if (!type || *type == "message") {
-    messages.push_back(read_response_message(item));
+    input.messages.push_back(read_response_message(item, name));
+    input.names.push_back(std::move(name));
   } else if (*type == "function_call") {
-    read_response_call(item, messages);
+    read_response_call(item, std::move(name), input);
   } else if (*type == "function_call_output") {
     std::string answered = read_required_text(item, "call_id");
-    messages.push_back({.role = Role::kTool,
-                        .content = read_response_content(item, "output"),
-                        .tool_call_id = std::move(answered)});
+    input.messages.push_back({.role = Role::kTool,
+                              .content = read_response_content(item, "output", name),
+                              .tool_call_id = std::move(answered)});
+    name.role = *type;
+    input.names.push_back(std::move(name));
   } else if (*type == "item_reference") {
     item.fail({ErrorCode::kUnsupported, path + ": items are not kept, so send the item itself", path});
   }
 }
 
-std::vector<ChatMessage> read_response_input(FieldReader& fields) {
-  std::vector<ChatMessage> messages;
-  if (auto instructions = fields.text("instructions"); instructions && !instructions->empty())
+ResponseInput read_response_input(FieldReader& fields) {
+  ResponseInput read;
+  std::vector<ChatMessage>& messages = read.messages;
+  if (auto instructions = fields.text("instructions"); instructions && !instructions->empty()) {
     messages.push_back({.role = Role::kSystem, .content = *std::move(instructions)});
+    read.names.push_back({.path = "instructions"});
+  }
   const Json* const input = fields.find("input");
   if (input == nullptr) {
     fields.refuse_absent("input");
   } else if (input->is_string()) {
     messages.push_back({.role = Role::kUser, .content = input->get<std::string>()});
+    read.names.push_back({.path = "input"});
   } else if (!input->is_array()) {
     fields.refuse("input", "a text or a list of items");
   } else {
@@ -328,13 +357,23 @@ std::vector<ChatMessage> read_response_input(FieldReader& fields) {
     for (std::size_t i = 0; i < input->size() && fields.ok(); ++i) {
       const std::string path = response_element_path("input", i);
       FieldReader item((*input)[i], path);
-      if (item.ok()) read_response_item(item, path, messages);
+      if (item.ok()) read_response_item(item, path, read);
       fields.adopt(item);
     }
     if (messages.size() == num_before)
       fields.fail({ErrorCode::kInvalidArgument, "input has no message; send at least one", "input"});
   }
-  return messages;
+  return read;
+}
+
+// {"comparison_response_id": text or null}
+std::optional<std::string> read_compared_response(FieldReader& fields) {
+  const Json* const options = fields.object("prompt_cache_options");
+  if (options == nullptr) return std::nullopt;
+  FieldReader inner(*options, "prompt_cache_options");
+  auto compared_with = inner.text("comparison_response_id");
+  fields.adopt(inner);
+  return compared_with;
 }
 
 struct ResponseTools : OfferedTools {
@@ -434,7 +473,9 @@ Result<Call> parse_response_call(const Json& body, const ServedModel& model, con
   read_model(fields, model);
   refuse_unsupported(fields, kUnsupportedByResponses);
   ResponseTools tools = read_response_tools(fields, model);
-  ChatPrompt prompt{.messages = read_response_input(fields)};
+  ResponseInput input = read_response_input(fields);
+  ChatPrompt prompt{.messages = std::move(input.messages)};
+  auto compared_with = read_compared_response(fields);
   prompt.tools = tools.text;
   prompt.template_values = read_response_reasoning(fields, model);
   SamplingParams sampling = read_response_sampling(fields, model);
@@ -452,6 +493,8 @@ Result<Call> parse_response_call(const Json& body, const ServedModel& model, con
 
   Json head = response_head(fields, sampling, std::move(tools.told), model, identity);
   call.stream = stream;
+  call.names = std::move(input.names);
+  call.compared_with = std::move(compared_with);
   call.requests.push_back(
       {.prompt = std::move(prompt), .sampling = std::move(sampling), .cache_salt = std::move(cache_salt)});
   call.answer =

@@ -4,6 +4,7 @@
 #include <array>
 #include <exception>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 #include <variant>
 
@@ -47,6 +48,12 @@ std::string client_key(const http::Request& request, const Json& body) {
 http::Response error_response(Protocol protocol, const ApiError& error, std::string_view request_id) {
   const bool is_anthropic = protocol == Protocol::kAnthropic;
   return json_response(is_anthropic ? anthropic_error(error, request_id) : openai_error(error), error.status);
+}
+
+// Of every answer: clients show the id in their errors.
+void add_usual_headers(Protocol protocol, const std::string& id, std::vector<http::Header>& headers) {
+  headers.push_back({protocol == Protocol::kAnthropic ? "request-id" : "x-request-id", id});
+  headers.push_back({"Cache-Control", "no-store"});
 }
 
 std::string rfc3339(std::int64_t seconds) {
@@ -244,6 +251,7 @@ Service::Service(Engine& engine, ServiceOptions options)
           [this](const EngineEvent& event) {
             if (own_log_) own_log_->add(event);
             metrics_.add(event);
+            write_line(event);
           },
           [this] { keep_streams_alive(); }),
       canceller_(std::make_shared<Canceller>(router_)) {
@@ -294,7 +302,11 @@ std::optional<http::Response> Service::check_head(const http::Request& head) con
   const Route* route = find_route(head.path);
   const AccessRules rules = access();
   if (const auto error = refusal(rules, head, route == nullptr || route->needs_key)) {
-    return error_response(route != nullptr ? route->protocol : Protocol::kOpenAi, *error, {});
+    const Protocol protocol = route != nullptr ? route->protocol : Protocol::kOpenAi;
+    const std::string id = "req_" + options_.new_hex();
+    http::Response response = error_response(protocol, *error, id);
+    add_usual_headers(protocol, id, response.headers);
+    return response;
   }
   const std::vector<http::Header> headers = origin_headers(rules, head);
   if (head.method == "OPTIONS" && !headers.empty())
@@ -322,9 +334,7 @@ void Service::handle(http::Request request, http::Reply reply) {
                                                       .began_us = options_.clock->now_us()});
   exchange->id = "req_" + options_.new_hex();
   exchange->headers = origin_headers(access(), exchange->request);
-  exchange->headers.push_back(
-      {route.protocol == Protocol::kAnthropic ? "request-id" : "x-request-id", exchange->id});
-  exchange->headers.push_back({"Cache-Control", "no-store"});
+  add_usual_headers(route.protocol, exchange->id, exchange->headers);
   if (!route.needs_key) return route.answer(*this, *exchange, {});  // answered however much waits
   std::function<void()> job = [this, exchange] {
     Json body;
@@ -359,7 +369,9 @@ struct Service::OpenCall {
   std::unique_ptr<Answer> answer;
   RequestRouter& router;
   const Clock& clock;
+  const RequestLog& log;
   bool stream = false;
+  std::optional<std::string> compared_with = {};
   std::vector<RequestId> requests = {};
   bool begun = false;  // the head of a stream was sent
   bool over = false;   // the client has its answer, or its error
@@ -390,6 +402,8 @@ struct Service::OpenCall {
 
 // A stream begins with the first event that is no failure: until then the status can still say what is wrong.
 void Service::OpenCall::follow(std::size_t request, const EngineEvent& event) {
+  if (compared_with && std::holds_alternative<RequestAccepted>(event))
+    answer->compared(log.divergence_from(request_id_of(event), *compared_with));
   const std::string frames = answer->add(request, event);
   if (const auto& failure = answer->failure()) return fail(*failure);
   over = answer->done();
@@ -446,13 +460,16 @@ void Service::generate(const std::shared_ptr<Exchange>& exchange, const Json& bo
                                                         .answer = std::move(call->answer),
                                                         .router = router_,
                                                         .clock = *options_.clock,
-                                                        .stream = call->stream});
+                                                        .log = log_,
+                                                        .stream = call->stream,
+                                                        .compared_with = std::move(call->compared_with)});
   const RequestOrigin origin{.id = std::string(exchange->route.id_prefix) + identity.hex,
                              .route = std::string(exchange->route.path),
                              .client = std::string(exchange->request.header("user-agent")),
                              .client_key = client_key(exchange->request, body),
                              .unix_ms = options_.unix_time_ms(),
-                             .notes = std::move(call->notes)};
+                             .notes = std::move(call->notes),
+                             .parts = parts_of(*call)};
   const std::vector<RequestId> ids = router_.submit(
       std::move(call->requests),
       [open](std::size_t request, const EngineEvent& event) { open->take(request, event); },
@@ -468,6 +485,24 @@ void Service::generate(const std::shared_ptr<Exchange>& exchange, const Json& bo
   const std::lock_guard lock(streams_mutex_);
   std::erase_if(streams_, [](const std::weak_ptr<OpenCall>& stream) { return stream.expired(); });
   streams_.push_back(open);
+}
+
+// Of a chat, which is one request.
+std::shared_ptr<const RenderedParts> Service::parts_of(const Call& call) const {
+  const auto* const chat = std::get_if<ChatPrompt>(&call.requests.front().prompt);
+  if (chat == nullptr) return nullptr;
+  auto rendered = render_parts(*chat, call.names, options_.unix_time_ms() / 1000, *model_.tokenizer);
+  return rendered ? std::make_shared<const RenderedParts>(*std::move(rendered)) : nullptr;
+}
+
+// Comparing takes time, which the router's thread has not; a worker has.
+void Service::write_line(const EngineEvent& event) {
+  if (!options_.write_line || !is_last_event(event)) return;
+  std::function<void()> job = [this, id = request_id_of(event)] {
+    const std::string line = log_.line(id, options_.lines_hold_texts);
+    if (!line.empty()) options_.write_line(line);
+  };
+  if (!jobs_.try_push(job)) job();  // too much waits, or the service ends
 }
 
 // On the router's thread, as all else that is written.
@@ -548,7 +583,14 @@ Result<Json> Service::count_tokens(const Json& body) const {
 Result<std::vector<TokenId>> Service::encode_chat(const ChatPrompt& prompt) const {
   TemplateInputs inputs(options_.unix_time_ms() / 1000, prompt.template_values);
   inputs.tools = prompt.tools;
-  return model_.tokenizer->encode_chat(prompt.messages, inputs);
+  const std::span<const ChatMessage> messages = prompt.messages;
+  if (!prompt.continue_answer) return model_.tokenizer->encode_chat(messages, inputs);
+  OCTAVO_TRY(std::vector<TokenId> tokens,
+             model_.tokenizer->encode_chat(messages.first(messages.size() - 1), inputs));
+  OCTAVO_TRY(const std::vector<TokenId> begun,
+             model_.tokenizer->encode(messages.back().content, /*parse_special=*/false, /*add_bos=*/false));
+  tokens.insert(tokens.end(), begun.begin(), begun.end());
+  return tokens;
 }
 
 Json Service::tokenizer_info() const {

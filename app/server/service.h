@@ -55,6 +55,9 @@ struct ServiceOptions {
   std::string cache_salt = {};
   // Told of each answer when it has ended, on any thread.
   std::function<void(const AnsweredCall& call)> answered = {};
+  // Told a line about each request that has ended (RequestLog::line), from any thread; none: nobody wants it.
+  std::function<void(const std::string& line)> write_line = {};
+  bool lines_hold_texts = false;  // of prompts, around differences
 };
 
 class Service {
@@ -95,6 +98,8 @@ class Service {
 
   void generate(const std::shared_ptr<Exchange>& exchange, const Json& body);
   void keep_streams_alive();
+  void write_line(const EngineEvent& event);
+  std::shared_ptr<const RenderedParts> parts_of(const Call& call) const;
 
   Json models() const;
   Json model(std::string_view id) const;

@@ -43,14 +43,49 @@ Turn split(Turn answer, std::string_view text) {
   return says_nothing || !has_thought ? answer : turn;
 }
 
-MarkedText input(const std::string& text) { return MarkedText::derived(text, /*from_input=*/true); }
+// What comes from outside, numbered: messages, their calls, and then tools.
+class InputNumbers {
+ public:
+  explicit InputNumbers(std::span<const ChatMessage> messages) : num_messages_(messages.size()) {
+    for (std::size_t i = 0; i < messages.size(); ++i) {
+      for (std::size_t call = 0; call < messages[i].tool_calls.size(); ++call)
+        calls_.push_back(
+            {PromptOrigin::Kind::kCall, static_cast<std::int32_t>(i), static_cast<std::int32_t>(call)});
+    }
+  }
 
-CallInTurn to_call(const ToolCall& call) {
+  // Of a call, by its place among those of all messages.
+  std::int32_t call(std::size_t index) const { return static_cast<std::int32_t>(num_messages_ + index); }
+  std::int32_t first_tool() const { return call(calls_.size()); }
+
+  PromptOrigin origin_of(const MarkedText::Run& run) const {
+    if (!run.is_input()) return {};
+    const auto input = MarkedText::input_of(run.source);
+    if (!input) return {.kind = PromptOrigin::Kind::kOther};
+    const auto number = static_cast<std::size_t>(*input);
+    if (number < num_messages_) {
+      return {.kind = PromptOrigin::Kind::kMessage,
+              .index = *input,
+              .offset = run.source < 0 ? -1 : static_cast<std::int32_t>(run.offset)};
+    }
+    if (number < num_messages_ + calls_.size()) return calls_[number - num_messages_];
+    return {.kind = PromptOrigin::Kind::kTool, .index = *input - first_tool()};
+  }
+
+ private:
+  std::size_t num_messages_;
+  std::vector<PromptOrigin> calls_;
+};
+
+CallInTurn to_call(const ToolCall& call, std::int32_t number) {
+  const auto input = [&](const std::string& text) { return MarkedText::of_input(text, number); };
   const bool is_blank = call.arguments.find_first_not_of(" \t\r\n") == std::string::npos;
   return {input(call.id), input(call.name), input(is_blank ? "{}" : call.arguments)};
 }
 
 Turns to_turns(const ChatTemplate& chat_template, std::span<const ChatMessage> messages) {
+  const InputNumbers numbers(messages);
+  std::size_t num_calls = 0;
   Turns turns;
   std::map<std::string_view, std::string_view> names;  // of the functions, by their calls
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -58,13 +93,16 @@ Turns to_turns(const ChatTemplate& chat_template, std::span<const ChatMessage> m
     Turn turn{message.role, MarkedText::message_content(message.content, static_cast<std::int32_t>(i))};
     if (turn.role == Role::kAssistant) {
       for (const ToolCall& call : message.tool_calls) {
-        turn.calls.push_back(to_call(call));
+        turn.calls.push_back(to_call(call, numbers.call(num_calls++)));
         names.insert_or_assign(call.id, call.name);
       }
     } else if (turn.role == Role::kTool && !message.tool_call_id.empty()) {
-      turn.call_id = input(message.tool_call_id);
+      const auto of_result = [&](std::string_view text) {
+        return MarkedText::of_input(std::string(text), static_cast<std::int32_t>(i));
+      };
+      turn.call_id = of_result(message.tool_call_id);
       const auto name = names.find(message.tool_call_id);
-      if (name != names.end()) turn.function = input(std::string(name->second));
+      if (name != names.end()) turn.function = of_result(name->second);
     }
     const bool is_apart = turn.role == Role::kAssistant && chat_template.wants_apart(message.content);
     turns.push_back(is_apart ? split(std::move(turn), message.content) : std::move(turn));
@@ -88,7 +126,7 @@ using Entries = std::vector<std::pair<jinja::Value, jinja::Value>>;
 // arguments.
 jinja::Outcome arguments_value(const MarkedText& arguments, const ToolHabits& habits, jinja::Budget& budget) {
   if (habits.wants_text) return jinja::Value(arguments);
-  const jinja::Outcome read = jinja::read_json(arguments.text(), budget);
+  const jinja::Outcome read = jinja::read_json_of(arguments, budget);
   if (!read && read.error().code == ErrorCode::kUnsupported) return read.error();
   if (read && read->is_none()) return jinja::make_dict({});
   return read && read->is_dict() ? *read : jinja::Value(arguments);
@@ -175,10 +213,10 @@ Error tools_are_wrong(const std::string& what) {
 }
 
 // None where nothing may be called.
-jinja::Outcome read_tools(const std::string& text) {
+jinja::Outcome read_tools(const std::string& text, std::int32_t first_input) {
   if (text.empty()) return jinja::Value();
   jinja::Budget budget;
-  jinja::Outcome tools = jinja::read_json(text, budget);
+  jinja::Outcome tools = jinja::read_json_list_of_inputs(text, first_input, budget);
   if (!tools && tools.error().code == ErrorCode::kUnsupported)
     return Error{ErrorCode::kUnsupported, "tools: they are too long; give fewer", "tools"};
   if (!tools) return tools_are_wrong(tools.error().message);
@@ -195,11 +233,13 @@ bool is_whole_message(const MarkedText::Run& run, std::size_t length, std::span<
 }
 
 std::vector<PromptSpan> to_spans(const MarkedText& text, std::span<const ChatMessage> messages) {
+  const InputNumbers numbers(messages);
   std::vector<PromptSpan> spans;
   std::size_t begin = 0;
   for (const MarkedText::Run& run : text.runs()) {
     PromptSpan span{text.text().substr(begin, run.end - begin), run.is_input()};
     if (is_whole_message(run, run.end - begin, messages)) span.message_index = run.source;
+    span.origin = numbers.origin_of(run);
     spans.push_back(std::move(span));
     begin = run.end;
   }
@@ -281,7 +321,7 @@ class ToolTrial {
         R"("required": ["topic"]}}}])";
     static const ChatTemplateConstants kConstants;
     static const TemplateInputs kInputs;
-    const jinja::Outcome tools = read_tools(kTools);
+    const jinja::Outcome tools = read_tools(kTools, 0);
     const auto spans = render_turns(parsed_, turns, {}, {kConstants, kInputs, tools.value()}, habits);
     std::string text;
     if (!spans) return text;
@@ -299,10 +339,9 @@ struct NamedMarks {
 };
 constexpr CallMarks kLfm2Marks = {"<|tool_call_start|>[", ", ", "]<|tool_call_end|>", /*as_python=*/true};
 constexpr NamedMarks kNamedMarks[] = {
-    {"<|tool_call|>", {"<|tool_call|>[", ", ", "]"}},
-    {"<|tool_list_start|>", kLfm2Marks},
-    {"<|tool_response_start|>", kLfm2Marks},
-    {"[TOOL_CALLS]", {"[TOOL_CALLS][", ", ", "]"}},
+    {"<|tool_call|>", {"<|tool_call|>[", ", ", "]"}},  {"<|tool_list_start|>", kLfm2Marks},
+    {"<|tool_response_start|>", kLfm2Marks},           {"[TOOL_CALLS]", {"[TOOL_CALLS][", ", ", "]"}},
+    {"[TOOL_RESULTS]", {"[TOOL_CALLS] [", ", ", "]"}},  // names the other marks alone
 };
 
 // Another way to say the same to a template that refused it.
@@ -369,7 +408,7 @@ Result<std::vector<PromptSpan>> ChatTemplate::render(std::span<const ChatMessage
   if (!concerns_tools(messages, inputs)) {
     return render_turns(*parsed_, turns, messages, {constants, inputs, {}}, kNoHabits);
   }
-  OCTAVO_TRY(const jinja::Value tools, read_tools(inputs.tools));
+  OCTAVO_TRY(const jinja::Value tools, read_tools(inputs.tools, InputNumbers(messages).first_tool()));
   OCTAVO_TRY(const Turns told, formed(turns, tools, tool_habits()));
   return render_turns(*parsed_, told, messages, {constants, inputs, tools}, tool_habits());
 }
@@ -377,7 +416,7 @@ Result<std::vector<PromptSpan>> ChatTemplate::render(std::span<const ChatMessage
 Result<std::vector<PromptSpan>> ChatTemplate::render_any(std::span<const ChatMessage> messages,
                                                          const ChatTemplateConstants& constants,
                                                          const TemplateInputs& inputs) const {
-  OCTAVO_TRY(const jinja::Value tools, read_tools(inputs.tools));
+  OCTAVO_TRY(const jinja::Value tools, read_tools(inputs.tools, InputNumbers(messages).first_tool()));
   auto as_they_are = render(messages, constants, inputs);
   const bool is_accepted = as_they_are && (has_input(*as_they_are) || messages.empty());
   // A template that ran out of its budget would do so again.
@@ -404,8 +443,13 @@ std::vector<PromptSpan> plain_completion(std::span<const ChatMessage> messages) 
   std::vector<PromptSpan> spans;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     if (i > 0) spans.push_back({"\n"});
-    if (!messages[i].content.empty())
-      spans.push_back({messages[i].content, true, static_cast<std::int32_t>(i)});
+    const auto index = static_cast<std::int32_t>(i);
+    if (!messages[i].content.empty()) {
+      spans.push_back({messages[i].content,
+                       true,
+                       index,
+                       {.kind = PromptOrigin::Kind::kMessage, .index = index, .offset = 0}});
+    }
   }
   return spans;
 }

@@ -32,7 +32,7 @@ MarkedText short_id(const MarkedText& id) {
     letters += kShortIdLetters[hash % kShortIdLetters.size()];
     hash /= kShortIdLetters.size();
   }
-  return MarkedText::derived(std::move(letters), /*from_input=*/true);
+  return MarkedText::computed_from(id, std::move(letters));
 }
 
 // The JSON of a call, whose arguments stay as they were written: so they were generated, and so their blocks
@@ -42,7 +42,7 @@ Result<MarkedText> call_as_text(const CallInTurn& call, jinja::Budget& budget) {
   OCTAVO_TRY(const jinja::Text name, jinja::to_json(jinja::Value(call.name), {}, budget));
   text.append(*name);
   text.append(MarkedText(", \"arguments\": "));
-  const jinja::Outcome read = jinja::read_json(call.arguments.text(), budget);
+  const jinja::Outcome read = jinja::read_json_of(call.arguments, budget);
   if (read) {
     text.append(call.arguments);
   } else {
@@ -55,7 +55,7 @@ Result<MarkedText> call_as_text(const CallInTurn& call, jinja::Budget& budget) {
 
 // Texts in the quotation marks of JSON, as models write them. What is no object of arguments is JSON.
 Result<MarkedText> call_as_python(const CallInTurn& call, jinja::Budget& budget) {
-  const jinja::Outcome read = jinja::read_json(call.arguments.text(), budget);
+  const jinja::Outcome read = jinja::read_json_of(call.arguments, budget);
   if (!read || !read->is_dict()) return call_as_text(call, budget);
   MarkedText text = call.name;
   std::string_view before = "(";

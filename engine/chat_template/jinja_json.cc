@@ -20,7 +20,9 @@ bool is_json_digit(char c) { return c >= '0' && c <= '9'; }
 
 class JsonReader {
  public:
-  JsonReader(std::string_view text, Budget& budget) : text_(text), budget_(budget) {}
+  // `source` is that of every text; in a list's items it goes down where `items_differ`.
+  JsonReader(std::string_view text, std::int32_t source, bool items_differ, Budget& budget)
+      : text_(text), source_(source), items_differ_(items_differ), budget_(budget) {}
 
   Outcome read() {
     OCTAVO_TRY(Value value, read_value(1));
@@ -57,8 +59,15 @@ class JsonReader {
   Result<std::string> read_string();
   Result<void> read_escape(std::string& out);
   Result<char32_t> read_four_digits();
+  Value marked(const std::string& text) const {
+    MarkedText value;
+    value.append_text(text, source_);
+    return Value(std::move(value));
+  }
 
   std::string_view text_;
+  std::int32_t source_;
+  bool items_differ_;
   Budget& budget_;
   std::size_t at_ = 0;
 };
@@ -75,7 +84,7 @@ Outcome JsonReader::read_value(int depth) {
   if (first == '[') return read_array(depth);
   if (first == '"') {
     OCTAVO_TRY(std::string text, read_string());
-    return Value(MarkedText::derived(std::move(text), /*from_input=*/true));
+    return marked(text);
   }
   if (take_word("true")) return Value(true);
   if (take_word("false")) return Value(false);
@@ -99,8 +108,7 @@ Outcome JsonReader::read_object(int depth) {
     skip_space();
     const auto [place, is_new] = places.emplace(name, entries.size());
     if (is_new) {
-      entries.emplace_back(Value(MarkedText::derived(std::move(name), /*from_input=*/true)),
-                           std::move(value));
+      entries.emplace_back(marked(name), std::move(value));
     } else {
       entries[place->second].second = std::move(value);
     }
@@ -117,6 +125,7 @@ Outcome JsonReader::read_array(int depth) {
   do {
     OCTAVO_TRY(Value item, read_value(depth + 1));
     items.push_back(std::move(item));
+    if (items_differ_ && depth == 1) --source_;  // MarkedText::part_of the next
     skip_space();
   } while (take(','));
   if (!take(']')) return wrong("a comma or the end of a list is missing");
@@ -207,10 +216,28 @@ Result<char32_t> JsonReader::read_four_digits() {
 
 }  // namespace
 
-Outcome read_json(std::string_view text, Budget& budget) {
+namespace {
+
+Outcome read_from_source(std::string_view text, std::int32_t source, bool items_differ, Budget& budget) {
   OCTAVO_TRY_VOID(budget.spend_text(text.size()));
   if (sanitise_utf8(text) != text) return failure("it is not valid UTF-8");
-  return JsonReader(text, budget).read();
+  return JsonReader(text, source, items_differ, budget).read();
+}
+
+}  // namespace
+
+Outcome read_json(std::string_view text, Budget& budget) {
+  return read_from_source(text, MarkedText::kChangedInput, /*items_differ=*/false, budget);
+}
+
+Outcome read_json_of(const MarkedText& text, Budget& budget) {
+  const std::int32_t source = text.source_of_computed();
+  return read_from_source(text.text(), source == MarkedText::kTemplate ? MarkedText::kChangedInput : source,
+                          /*items_differ=*/false, budget);
+}
+
+Outcome read_json_list_of_inputs(std::string_view text, std::int32_t first_input, Budget& budget) {
+  return read_from_source(text, MarkedText::part_of(first_input), /*items_differ=*/true, budget);
 }
 
 }  // namespace octavo::tokenizer::jinja

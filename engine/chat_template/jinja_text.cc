@@ -137,7 +137,7 @@ MarkedText map_characters(const MarkedText& text, Append append) {
     }
     i += c.length;
   }
-  return MarkedText::derived(std::move(out), text.has_input());
+  return MarkedText::computed_from(text, std::move(out));
 }
 
 bool begins_word(char32_t previous) {

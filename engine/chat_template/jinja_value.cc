@@ -20,15 +20,20 @@ class Writer {
     OCTAVO_TRY_VOID(budget_.spend(1 + text.size() / Budget::kBytesPerOperation));
     if (out_.size() + text.size() > Budget::kMaxTextBytes)
       return budget_.spend_text(out_.size() + text.size());
-    out_ += text;
+    out_.append_text(text, source_);
     return {};
   }
 
   Result<void> put_repr(const Value& value);
   Result<void> put_json(const Value& value, const JsonStyle& style, int level);
 
+  // Input if any of it is: what stands between belongs to the value before it, or to the first.
   Text finish() && {
-    return std::make_shared<const MarkedText>(MarkedText::derived(std::move(out_), from_input_));
+    if (first_source_ == MarkedText::kTemplate) return std::make_shared<const MarkedText>(std::move(out_));
+    MarkedText all;
+    all.append_text(std::string_view(out_.text()).substr(0, num_before_input_), first_source_);
+    all.append(out_, num_before_input_, out_.size());
+    return std::make_shared<const MarkedText>(std::move(all));
   }
 
  private:
@@ -41,9 +46,28 @@ class Writer {
   Result<void> put_json_key(const Value& key, const JsonStyle& style);
   Result<void> put_line(const JsonStyle& style, int level);
 
+  // What follows is of this text.
+  void go_on_with(const MarkedText& text) {
+    const std::int32_t source = text.source_of_computed();
+    if (source == MarkedText::kTemplate) return;
+    source_ = source;
+    if (first_source_ != MarkedText::kTemplate) return;
+    first_source_ = source;
+    num_before_input_ = out_.size();
+  }
+
+  // The bracket in front of an object's first name is of that.
+  void go_on_with_names_of(const Value& value) {
+    if (!value.is_dict() || value.dict().entries.empty()) return;
+    const Value& name = value.dict().entries.front().first;
+    if (name.is_text()) go_on_with(*name.text());
+  }
+
   Budget& budget_;
-  std::string out_;
-  bool from_input_ = false;
+  MarkedText out_;
+  std::int32_t source_ = MarkedText::kTemplate;
+  std::int32_t first_source_ = MarkedText::kTemplate;
+  std::size_t num_before_input_ = 0;  // bytes
 };
 
 std::string scalar_repr(const Value& value) {
@@ -104,7 +128,7 @@ std::string repr_of_character(const CodePoint& c, std::string_view bytes, char q
 }
 
 Result<void> Writer::put_quoted_repr(const MarkedText& marked) {
-  from_input_ = from_input_ || marked.has_input();
+  go_on_with(marked);
   const std::string& text = marked.text();
   const bool double_quoted = text.find('\'') != std::string::npos && text.find('"') == std::string::npos;
   const char quote = double_quoted ? '"' : '\'';
@@ -138,7 +162,7 @@ std::string json_of_character(const CodePoint& c, std::string_view bytes, bool e
 }
 
 Result<void> Writer::put_quoted_json(const MarkedText& marked, const JsonStyle& style) {
-  from_input_ = from_input_ || marked.has_input();
+  go_on_with(marked);
   const std::string& text = marked.text();
   OCTAVO_TRY_VOID(budget_.spend_text(text.size()));
   std::string quoted = "\"";
@@ -181,6 +205,7 @@ Result<void> Writer::put_json_list(const List& list, const JsonStyle& style, int
   for (std::size_t i = 0; i < list.items.size(); ++i) {
     if (i > 0) OCTAVO_TRY_VOID(put(style.item_separator));
     OCTAVO_TRY_VOID(put_line(style, level + 1));
+    go_on_with_names_of(list.items[i]);
     OCTAVO_TRY_VOID(put_json(list.items[i], style, level + 1));
   }
   OCTAVO_TRY_VOID(put_line(style, level));

@@ -1,7 +1,7 @@
 #include "engine/chat_template/json_outline.h"
 
-#include <charconv>
-#include <system_error>
+#include <algorithm>
+#include <utility>
 
 #include "engine/base/text.h"
 
@@ -9,90 +9,21 @@ namespace octavo {
 namespace {
 
 constexpr std::string_view kJsonBlanks = " \t\r\n";
-constexpr std::string_view kDigits = "0123456789";
 
-std::size_t skip_json_blanks(std::string_view text, std::size_t at) {
-  const std::size_t next = text.find_first_not_of(kJsonBlanks, at);
-  return next == std::string_view::npos ? text.size() : next;
-}
-
-bool json_character_is(std::string_view text, std::size_t at, char c) {
-  return at < text.size() && text[at] == c;
-}
-
-// The four digits of base 16 at `at`.
-std::optional<std::uint32_t> json_code_unit(std::string_view text, std::size_t at) {
-  if (at > text.size() || text.size() - at < 4) return std::nullopt;
-  std::uint32_t unit = 0;
-  const char* const end = text.data() + at + 4;
-  const auto read = std::from_chars(text.data() + at, end, unit, 16);
-  return read.ec == std::errc() && read.ptr == end ? std::optional(unit) : std::nullopt;
-}
-
-struct JsonEscape {
-  std::uint32_t code_point;
-  std::size_t end;
-};
-
-// Of what stands behind a backslash.
-std::optional<JsonEscape> read_json_escape(std::string_view text, std::size_t at) {
-  constexpr std::string_view kNames = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
+// Past the value that begins at `at`.
+std::optional<std::size_t> json_end(std::string_view text, std::size_t at) {
   if (at >= text.size()) return std::nullopt;
-  if (const std::size_t name = kNames.find(text[at]); name != std::string_view::npos)
-    return JsonEscape{static_cast<unsigned char>(kMeanings[name]), at + 1};
-  if (text[at] != 'u') return std::nullopt;
-  const auto first = json_code_unit(text, at + 1);
-  if (!first || (*first >= 0xdc00 && *first < 0xe000)) return std::nullopt;
-  if (*first < 0xd800 || *first >= 0xe000) return JsonEscape{*first, at + 5};
-  if (text.substr(at + 5, 2) != "\\u") return std::nullopt;
-  const auto second = json_code_unit(text, at + 7);
-  if (!second || *second < 0xdc00 || *second >= 0xe000) return std::nullopt;
-  return JsonEscape{0x10000 + ((*first - 0xd800) << 10u) + (*second - 0xdc00), at + 11};
-}
-
-// Past the closing quote. `decoded` may be nullptr.
-std::optional<std::size_t> read_json_text(std::string_view text, std::size_t at, std::string* decoded) {
-  if (!json_character_is(text, at, '"')) return std::nullopt;
-  for (++at; at < text.size();) {
-    const char c = text[at];
-    if (c == '"') return at + 1;
-    if (static_cast<unsigned char>(c) < 0x20) return std::nullopt;
-    if (c != '\\') {
-      if (decoded != nullptr) *decoded += c;
-      ++at;
-      continue;
-    }
-    const auto escape = read_json_escape(text, at + 1);
-    if (!escape) return std::nullopt;
-    if (decoded != nullptr) append_utf8(*decoded, escape->code_point);
-    at = escape->end;
+  if (std::string_view("{[\"").find(text[at]) == std::string_view::npos) {  // a number or a word
+    const std::size_t end = std::min(text.find_first_of(",]}: \t\r\n", at), text.size());
+    return is_json_scalar(text.substr(at, end - at)) ? std::optional(end) : std::nullopt;
+  }
+  JsonScanner scanner;
+  for (; at < text.size(); ++at) {
+    const JsonScanner::Step step = scanner.add(text[at]);
+    if (step == JsonScanner::Step::kEnded) return at + 1;
+    if (step == JsonScanner::Step::kWrong) return std::nullopt;
   }
   return std::nullopt;
-}
-
-std::size_t skip_json_digits(std::string_view text, std::size_t at) {
-  const std::size_t end = text.find_first_not_of(kDigits, at);
-  return end == std::string_view::npos ? text.size() : end;
-}
-
-std::optional<std::size_t> json_number_end(std::string_view text, std::size_t begin) {
-  std::size_t at = begin + (json_character_is(text, begin, '-') ? 1 : 0);
-  std::size_t end = skip_json_digits(text, at);
-  if (end == at || (text[at] == '0' && end > at + 1)) return std::nullopt;
-  if (json_character_is(text, end, '.')) {
-    at = end + 1;
-    end = skip_json_digits(text, at);
-    if (end == at) return std::nullopt;
-  }
-  if (json_character_is(text, end, 'e') || json_character_is(text, end, 'E')) {
-    at = end + 1;
-    if (json_character_is(text, at, '+') || json_character_is(text, at, '-')) ++at;
-    end = skip_json_digits(text, at);
-    if (end == at) return std::nullopt;
-  }
-  double number = 0.0;
-  if (std::from_chars(text.data() + begin, text.data() + end, number).ec != std::errc()) return std::nullopt;
-  return end;
 }
 
 struct JsonParts {
@@ -100,64 +31,44 @@ struct JsonParts {
   std::vector<std::string_view> elements;
 };
 
-std::optional<std::size_t> json_end(std::string_view text, std::size_t at, int depth);
-
-// Past the bracket that closes. `parts` may be nullptr.
-std::optional<std::size_t> read_json_container(std::string_view text, std::size_t at, int depth,
-                                               JsonParts* parts) {
-  if (depth >= kMaxJsonDepth) return std::nullopt;
-  const bool is_object = text[at] == '{';
-  const char closer = is_object ? '}' : ']';
-  at = skip_json_blanks(text, at + 1);
-  if (json_character_is(text, at, closer)) return at + 1;
-  for (std::size_t num_members = 1;; ++num_members) {
-    std::string name;
-    if (is_object) {
-      const auto name_end = read_json_text(text, at, parts == nullptr ? nullptr : &name);
-      if (!name_end || num_members > kMaxJsonMembers) return std::nullopt;
-      at = skip_json_blanks(text, *name_end);
-      if (!json_character_is(text, at, ':')) return std::nullopt;
-      at = skip_json_blanks(text, at + 1);
-    }
-    const auto end = json_end(text, at, depth + 1);
-    if (!end) return std::nullopt;
-    const std::string_view value = text.substr(at, *end - at);
-    if (parts != nullptr && is_object) parts->members.emplace_back(std::move(name), value);
-    if (parts != nullptr && !is_object) parts->elements.push_back(value);
-    at = skip_json_blanks(text, *end);
-    if (json_character_is(text, at, closer)) return at + 1;
-    if (!json_character_is(text, at, ',')) return std::nullopt;
-    at = skip_json_blanks(text, at + 1);
-  }
-}
-
-std::optional<std::size_t> json_end(std::string_view text, std::size_t at, int depth) {
-  if (at >= text.size()) return std::nullopt;
-  if (text[at] == '{' || text[at] == '[') return read_json_container(text, at, depth, nullptr);
-  if (text[at] == '"') return read_json_text(text, at, nullptr);
-  for (const std::string_view word : {"true", "false", "null"}) {
-    if (text.substr(at, word.size()) == word) return at + word.size();
-  }
-  return json_number_end(text, at);
-}
-
+// Those of the object or list that is the whole text; none where it is none.
 JsonParts json_parts(std::string_view text, char opener) {
   text = without_blanks(text);
   JsonParts parts;
   if (!text.starts_with(opener)) return parts;
-  const auto end = read_json_container(text, 0, 0, &parts);
-  return end == text.size() ? std::move(parts) : JsonParts();
+  JsonScanner scanner;
+  std::string name;
+  std::size_t begin = 0;  // of the name or value of the outer level that came last
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    const bool is_outer = scanner.depth() == 1 && !scanner.is_in_text();
+    const bool ends_value =
+        is_outer && (c == ',' || c == ']' || c == '}') && !scanner.awaits_value() && !scanner.awaits_name();
+    if (is_outer && !is_json_blank(c) && (scanner.awaits_name() || scanner.awaits_value())) begin = at;
+    const bool was_in_name = scanner.depth() == 1 && scanner.is_in_name();
+    const JsonScanner::Step step = scanner.add(c);
+    if (step == JsonScanner::Step::kWrong) return {};
+    if (was_in_name && scanner.awaits_colon())
+      name = json_text(text.substr(begin, at + 1 - begin)).value_or(std::string());
+    if (ends_value) {
+      const std::string_view value = without_blanks(text.substr(begin, at - begin));
+      if (opener == '{') parts.members.emplace_back(std::exchange(name, {}), value);
+      if (opener == '[') parts.elements.push_back(value);
+    }
+    if (step == JsonScanner::Step::kEnded) return at + 1 == text.size() ? std::move(parts) : JsonParts();
+  }
+  return {};
 }
 
 }  // namespace
 
 std::optional<std::size_t> json_value_end(std::string_view text, std::size_t at) {
-  return json_end(text, at, 0);
+  return json_end(text, at);
 }
 
 bool is_json(std::string_view text) {
   text = without_blanks(text);
-  return json_end(text, 0, 0) == text.size();
+  return json_end(text, 0) == text.size();
 }
 
 bool is_json_object(std::string_view text) { return without_blanks(text).starts_with('{') && is_json(text); }
@@ -176,9 +87,17 @@ std::string_view json_member(std::string_view object, std::string_view name) {
 
 std::optional<std::string> json_text(std::string_view value) {
   value = without_blanks(value);
+  if (!value.starts_with('"') || json_end(value, 0) != value.size()) return std::nullopt;
   std::string decoded;
-  const auto end = read_json_text(value, 0, &decoded);
-  return end == value.size() ? std::optional(std::move(decoded)) : std::nullopt;
+  for (std::size_t at = 1; at + 1 < value.size();) {
+    const auto escape = value[at] == '\\' ? read_json_escape(value, at + 1) : std::nullopt;
+    if (escape)
+      append_utf8(decoded, escape->code_point);
+    else
+      decoded += value[at];
+    at = escape ? escape->end : at + 1;
+  }
+  return decoded;
 }
 
 std::string quoted_json(std::string_view text) {

@@ -1,6 +1,6 @@
 // Just enough of JSON to find values in text that a model writes, and to write values for it: where a value
-// ends, the members of an object, texts with and without quotes. What is accepted here, every JSON parser
-// accepts: nested at most kMaxJsonDepth deep, with finite numbers and whole characters.
+// ends, the members of an object, texts with and without quotes. What is accepted is what JsonScanner
+// accepts.
 //
 // Pure; any thread. Views look at the text that was given.
 #pragma once
@@ -13,10 +13,9 @@
 #include <utility>
 #include <vector>
 
-namespace octavo {
+#include "engine/chat_template/json_scanner.h"
 
-inline constexpr int kMaxJsonDepth = 60;
-inline constexpr std::size_t kMaxJsonMembers = 4096;  // of one object
+namespace octavo {
 
 // Past the value that begins at `at`, with no blank space before it; nullopt: there is none, or not all of
 // it.

@@ -17,6 +17,25 @@ MarkedText MarkedText::derived(std::string text, bool from_input) {
   return marked;
 }
 
+MarkedText MarkedText::of_input(std::string text, std::int32_t input) {
+  MarkedText marked(std::move(text));
+  if (!marked.text_.empty()) marked.runs_.push_back({marked.text_.size(), part_of(input), 0});
+  return marked;
+}
+
+MarkedText MarkedText::computed_from(const MarkedText& whole, std::string text) {
+  MarkedText marked;
+  marked.append_text(text, whole.source_of_computed());
+  return marked;
+}
+
+std::int32_t MarkedText::source_of_computed() const {
+  for (const Run& run : runs_) {
+    if (run.is_input()) return run.source >= 0 ? part_of(run.source) : run.source;
+  }
+  return kTemplate;
+}
+
 bool MarkedText::has_input() const {
   return std::any_of(runs_.begin(), runs_.end(), [](const Run& run) { return run.is_input(); });
 }
@@ -43,6 +62,14 @@ void MarkedText::append(const MarkedText& other, std::size_t begin, std::size_t 
     position = run_end;
     run_begin = run->end;
   }
+}
+
+void MarkedText::append_text(std::string_view text, std::int32_t source) {
+  if (text.empty()) return;
+  if (runs_.empty() && !text_.empty() && source != kTemplate) runs_.push_back({text_.size(), kTemplate, 0});
+  const bool is_marked = !runs_.empty() || source != kTemplate;
+  text_ += text;
+  if (is_marked) append_run(text.size(), source, 0);
 }
 
 MarkedText MarkedText::slice(std::size_t begin, std::size_t end) const {

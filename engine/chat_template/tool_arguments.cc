@@ -205,7 +205,35 @@ class PythonCalls {
     return cursor_.at_end() ? std::optional(std::move(calls)) : std::nullopt;
   }
 
+  // One on each line.
+  std::optional<std::vector<NamedArguments>> read_statements() {
+    std::vector<NamedArguments> calls;
+    for (cursor_.skip_blanks(); !cursor_.at_end(); cursor_.skip_blanks()) {
+      auto call = read_statement();
+      if (!call) return std::nullopt;
+      calls.push_back(*std::move(call));
+    }
+    return calls.empty() ? std::nullopt : std::optional(std::move(calls));
+  }
+
  private:
+  // `f(...)`, `x = f(...)`, `print(f(...))`
+  std::optional<NamedArguments> read_statement() {
+    const std::string_view line = cursor_.rest().substr(0, cursor_.rest().find_first_of("(\n"));
+    if (const std::size_t equals = line.find('='); equals != std::string_view::npos) {
+      if (!is_tool_name(without_blanks(line.substr(0, equals)))) return std::nullopt;
+      cursor_.take_bytes(equals + 1);
+      cursor_.skip_blanks();
+    }
+    const bool is_printed = cursor_.take("print(");
+    auto call = read_call();
+    if (is_printed && !cursor_.take_behind_blanks(")")) return std::nullopt;
+    const std::string_view behind = cursor_.rest().substr(0, cursor_.rest().find_first_not_of(" \t\r;"));
+    cursor_.take_bytes(behind.size());
+    const bool is_over = cursor_.at_end() || cursor_.rest().starts_with('\n') || !behind.empty();
+    return is_over ? std::move(call) : std::nullopt;
+  }
+
   std::optional<NamedArguments> read_call() {
     cursor_.skip_blanks();
     const std::string_view name = without_blanks(cursor_.take_while_not("([{\"'=,"));
@@ -307,9 +335,10 @@ class PythonCalls {
 std::optional<NamedArguments> read_json_call(std::string_view text, int depth) {
   std::string_view named, arguments, function;
   for (const auto& [name, value] : json_members(text)) {
-    if (name == "name") named = value;
-    if (name == "arguments" || name == "parameters") arguments = value;
-    if (name == "function") function = value;
+    // Of two of a name the first, which a stream has told before the other comes.
+    if (name == "name" && named.empty()) named = value;
+    if ((name == "arguments" || name == "parameters") && arguments.empty()) arguments = value;
+    if (name == "function" && function.empty()) function = value;
   }
   if (named.empty() && function.starts_with('{') && depth == 0) return read_json_call(function, 1);
   const auto name = json_text(named);
@@ -414,6 +443,49 @@ std::optional<std::vector<NamedArguments>> read_python_calls(std::string_view te
   const bool are_right =
       std::ranges::all_of(*calls, [](const NamedArguments& call) { return is_json_object(call.arguments); });
   return are_right ? std::move(calls) : std::nullopt;
+}
+
+std::optional<std::vector<NamedArguments>> read_python_code(std::string_view text,
+                                                            const CallableTools& tools) {
+  auto calls = PythonCalls(text).read_statements();
+  if (!calls) return std::nullopt;
+  const bool are_right = std::ranges::all_of(*calls, [&](const NamedArguments& call) {
+    return tools.has(call.name) && is_json_object(call.arguments);
+  });
+  return are_right ? std::move(calls) : std::nullopt;
+}
+
+std::optional<std::vector<NamedArguments>> read_invoke_tags(std::string_view text, std::string_view prefix,
+                                                            const CallableTools& tools) {
+  const auto tag = [&](std::string_view begin, std::string_view end) {
+    return std::string(begin).append(prefix).append(end);
+  };
+  const std::string invoke = tag("<", "invoke name=\""), invoke_end = tag("</", "invoke>");
+  const std::string parameter = tag("<", "parameter name=\""), parameter_end = tag("</", "parameter>");
+  std::vector<NamedArguments> calls;
+  TextCursor cursor(text);
+  while (cursor.take_behind_blanks(invoke)) {
+    const auto name = cursor.take_until("\"");
+    if (!name || !cursor.take_behind_blanks(">")) return std::nullopt;
+    ObjectText object;
+    while (cursor.take_behind_blanks(parameter)) {
+      const auto key = cursor.take_until("\"");
+      const auto said = cursor.take_until(">");
+      const auto value = said ? cursor.take_until(parameter_end) : std::nullopt;
+      if (!key || !value) return std::nullopt;
+      const std::string_view kind = without_blanks(*said);
+      const bool is_json_value = kind == "string=\"false\"" && is_json(*value);
+      object.add(*key, is_json_value               ? std::string(without_blanks(*value))
+                       : kind == "string=\"true\"" ? quoted_json(*value)
+                                                   : typed_json(*value, tools.types_of(*name, *key)));
+    }
+    if (!cursor.take_behind_blanks(invoke_end)) return std::nullopt;
+    auto call = checked_call(*name, object.take());
+    if (!call) return std::nullopt;
+    calls.push_back(*std::move(call));
+  }
+  cursor.skip_blanks();
+  return cursor.at_end() && !calls.empty() ? std::optional(std::move(calls)) : std::nullopt;
 }
 
 std::optional<std::vector<NamedArguments>> read_json_calls(std::string_view text) {

@@ -57,6 +57,14 @@ std::optional<NamedArguments> read_argument_tags(std::string_view text, const Ca
 std::optional<NamedArguments> read_gemma_call(std::string_view text);
 // `[f(a="b", n=1), g()]`
 std::optional<std::vector<NamedArguments>> read_python_calls(std::string_view text);
+// `f(a="b")\nprint(g(n=1))`: statements of Python of which each does nothing but call a known function, and
+// print or name what it gives.
+std::optional<std::vector<NamedArguments>> read_python_code(std::string_view text,
+                                                            const CallableTools& tools);
+// `<PREFIXinvoke name="NAME">\n<PREFIXparameter name="KEY">VALUE</PREFIXparameter>\n</PREFIXinvoke>`, one or
+// more. A parameter may say that it is none of JSON: string="true", or that it is: string="false".
+std::optional<std::vector<NamedArguments>> read_invoke_tags(std::string_view text, std::string_view prefix,
+                                                            const CallableTools& tools);
 // {"name": NAME, "arguments": {...}} or "parameters", or a list of these.
 std::optional<std::vector<NamedArguments>> read_json_calls(std::string_view text);
 

@@ -31,6 +31,13 @@ constexpr std::string_view kDeepSeekCalls = "<｜tool▁calls▁begin｜>",
                            kDeepSeekCallEnd = "<｜tool▁call▁end｜>";
 constexpr std::string_view kGraniteCall = "<|tool_call|>", kGraniteCallEnd = "<|/tool_call|>";
 constexpr std::string_view kPythonCall = "<|tool_call_start|>", kPythonCallEnd = "<|tool_call_end|>";
+constexpr std::string_view kCode = "<code>", kCodeEnd = "</code>";
+constexpr std::string_view kMusePrefix = "atem:", kMuseCalls = "<atem:function_calls>",
+                           kMuseCallsEnd = "</atem:function_calls>", kMuseInvoke = "<atem:invoke ",
+                           kMuseInvokeEnd = "</atem:invoke>";
+constexpr std::string_view kDsmlPrefix = "｜DSML｜", kDsmlCalls = "<｜DSML｜function_calls>",
+                           kDsmlCallsEnd = "</｜DSML｜function_calls>", kDsmlInvoke = "<｜DSML｜invoke ",
+                           kDsmlInvokeEnd = "</｜DSML｜invoke>";
 
 enum class Match : std::uint8_t { kNo, kMaybe, kYes };
 
@@ -133,6 +140,7 @@ ToolCallFormat tool_call_format(std::string_view template_source) {
   const auto has = [&](std::string_view text) {
     return template_source.find(text) != std::string_view::npos;
   };
+  if (has(kMuseCalls) || has(kMuseInvoke) || has(kDsmlPrefix)) return ToolCallFormat::kInvokeTags;
   if (has(kPythonCall) || has("<|tool_response_start|>")) return ToolCallFormat::kPython;
   if (has(kGemmaCall) || has("<|tool_response>")) return ToolCallFormat::kGemma;
   if (has(kDeepSeekCall) || has(kDeepSeekCalls) || has("<｜tool▁outputs▁begin｜>"))
@@ -142,7 +150,7 @@ ToolCallFormat tool_call_format(std::string_view template_source) {
   if (has("<arg_key>") || has("<|observation|>")) return ToolCallFormat::kArgumentTags;
   if (has(kFunction)) return ToolCallFormat::kFunctionTags;
   if (has(kGraniteCall) || has("<|start_of_role|>")) return ToolCallFormat::kGranite;
-  if (has(kToolCall)) return ToolCallFormat::kHermes;
+  if (has(kToolCall)) return has(kCode) ? ToolCallFormat::kHermesOrCode : ToolCallFormat::kHermes;
   if (has(kPythonTag) || has("ipython")) return ToolCallFormat::kWholeJson;
   return ToolCallFormat::kHermes;
 }
@@ -158,7 +166,11 @@ std::span<const std::string_view> tool_call_marks(ToolCallFormat format) {
   static constexpr std::array kGraniteMarks = {kGraniteCall, kGraniteCallEnd, kToolCall, kToolCallEnd};
   static constexpr std::array kPythonMarks = {kPythonCall, kPythonCallEnd};
   static constexpr std::array kWholeJsonMarks = {kPythonTag};
+  static constexpr std::array kCodeMarks = {kToolCall, kToolCallEnd, kCode, kCodeEnd};
+  static constexpr std::array kInvokeMarks = {kMuseCalls, kMuseCallsEnd, kDsmlPrefix};
   switch (format) {
+    case ToolCallFormat::kHermesOrCode: return kCodeMarks;
+    case ToolCallFormat::kInvokeTags: return kInvokeMarks;
     case ToolCallFormat::kHermes:
     case ToolCallFormat::kFunctionTags: return kTagMarks;
     case ToolCallFormat::kWholeJson: return kWholeJsonMarks;
@@ -204,7 +216,14 @@ std::span<const ToolCallReader::Opener> ToolCallReader::openers_of(ToolCallForma
   static constexpr std::array kGraniteOpeners = {Opener{kGraniteCall},
                                                  Opener{kToolCall, Body::kBetween, kToolCallEnd}};
   static constexpr std::array kPythonOpeners = {Opener{kPythonCall, Body::kTags, kPythonCallEnd}};
+  static constexpr std::array kCodeOpeners = {Opener{kToolCall, Body::kBetween, kToolCallEnd},
+                                              Opener{kCode, Body::kTags, kCodeEnd}};
+  static constexpr std::array kInvokeOpeners = {
+      Opener{kMuseCalls, Body::kTags, kMuseCallsEnd}, Opener{kMuseInvoke, Body::kTags, kMuseInvokeEnd},
+      Opener{kDsmlCalls, Body::kTags, kDsmlCallsEnd}, Opener{kDsmlInvoke, Body::kTags, kDsmlInvokeEnd}};
   switch (format) {
+    case ToolCallFormat::kHermesOrCode: return kCodeOpeners;
+    case ToolCallFormat::kInvokeTags: return kInvokeOpeners;
     case ToolCallFormat::kHermes:
     case ToolCallFormat::kArgumentTags: return kHermesOpeners;
     case ToolCallFormat::kFunctionTags: return kFunctionTagOpeners;
@@ -232,8 +251,9 @@ std::span<const std::string_view> ToolCallReader::trailers_of(ToolCallFormat for
   }
 }
 
-ToolCallReader::ToolCallReader(ToolCallFormat format, std::shared_ptr<const CallableTools> tools)
-    : format_(format), tools_(std::move(tools)) {}
+ToolCallReader::ToolCallReader(ToolCallFormat format, std::shared_ptr<const CallableTools> tools,
+                               CallsAreTold told)
+    : format_(format), tools_(std::move(tools)), told_(told) {}
 
 const CallableTools& ToolCallReader::tools() const {
   static const CallableTools kNone;
@@ -358,6 +378,9 @@ bool ToolCallReader::begin_json(std::size_t begin, std::string name) {
   name_ = std::move(name);
   json_begin_ = scanned_ = begin;
   brackets_ = {};
+  stream_.reset();
+  // JSON without a mark may be the answer itself.
+  if (told_ == CallsAreTold::kAsTheyCome && !opener_.mark.empty()) stream_.emplace(name_);
   state_ = State::kJson;
   return true;
 }
@@ -371,6 +394,7 @@ bool ToolCallReader::begin_tags() {
 
 bool ToolCallReader::read_json(bool is_final) {
   const std::string_view text = rest().substr(0, kMostCallBytes);
+  if (stream_) return stream_json(text, is_final);
   const auto length = brackets_.add(text.substr(scanned_));
   if (!length) {
     scanned_ = text.size();
@@ -378,6 +402,39 @@ bool ToolCallReader::read_json(bool is_final) {
   }
   json_end_ = scanned_ += *length;
   state_ = State::kTail;
+  return true;
+}
+
+bool ToolCallReader::stream_json(std::string_view text, bool is_final) {
+  while (scanned_ < text.size()) {
+    const CallStream::State state = stream_->add(text[scanned_], pieces_);
+    if (state == CallStream::State::kGoesOn) {
+      ++scanned_;
+    } else if (state == CallStream::State::kEnded) {
+      json_end_ = ++scanned_;
+      state_ = State::kTail;
+      return true;
+    } else if (stream_->has_told()) {
+      return leave_told_call(scanned_ - stream_->num_held());
+    } else {
+      stream_.reset();  // it is no call, or is one by its end
+      scanned_ = json_begin_;
+      return true;
+    }
+  }
+  if (!is_final && text.size() < kMostCallBytes) return false;
+  if (!stream_->has_told()) return give_up();
+  stream_->end(pieces_);
+  return leave_told_call(scanned_);
+}
+
+// What follows a call that was told while it came is text, or another call.
+bool ToolCallReader::leave_told_call(std::size_t end) {
+  stream_.reset();
+  at_ += end;
+  blanks_.clear();
+  behind_call_ = true;
+  state_ = State::kText;
   return true;
 }
 
@@ -407,7 +464,10 @@ bool ToolCallReader::read_tail(bool is_final) {
 
 bool ToolCallReader::read_tags(bool is_final) {
   const std::string_view text = rest().substr(0, kMostCallBytes);
-  const std::size_t begin = opener_.mark == kFunction ? 0 : opener_.mark.size();
+  // Marks of one call are a part of it.
+  const bool is_of_call =
+      opener_.mark == kFunction || opener_.mark == kMuseInvoke || opener_.mark == kDsmlInvoke;
+  const std::size_t begin = is_of_call ? 0 : opener_.mark.size();
   const std::size_t closer = text.find(opener_.closer, scanned_);
   if (closer == std::string_view::npos && (!is_final || text.size() < rest().size())) {
     // The closer may have begun.
@@ -416,8 +476,7 @@ bool ToolCallReader::read_tags(bool is_final) {
   }
   const std::size_t end = std::min(closer, text.size());
   const std::size_t call_end = closer == std::string_view::npos ? end : end + opener_.closer.size();
-  const bool holds_closer = opener_.mark == kFunction;
-  const std::string_view body = text.substr(begin, (holds_closer ? call_end : end) - begin);
+  const std::string_view body = text.substr(begin, (is_of_call ? call_end : end) - begin);
   const auto one = [](std::optional<NamedArguments> call) {
     return call ? std::optional(std::vector{*std::move(call)}) : std::nullopt;
   };
@@ -428,6 +487,17 @@ bool ToolCallReader::read_tags(bool is_final) {
       calls = read_python_calls(body);
       if (!calls) calls = read_json_calls(body);
       break;
+    case ToolCallFormat::kHermesOrCode:
+      if (opener_.mark == kCode) {
+        calls = read_python_code(body, tools());
+      } else {
+        calls = one(read_function_tags(body, tools()));
+      }
+      break;
+    case ToolCallFormat::kInvokeTags:
+      calls = read_invoke_tags(
+          body, opener_.closer.substr(2).starts_with(kDsmlPrefix) ? kDsmlPrefix : kMusePrefix, tools());
+      break;
     case ToolCallFormat::kArgumentTags: calls = one(read_argument_tags(body, tools())); break;
     default: calls = one(read_function_tags(body, tools())); break;
   }
@@ -437,6 +507,7 @@ bool ToolCallReader::read_tags(bool is_final) {
 }
 
 bool ToolCallReader::finish_json(std::size_t end) {
+  if (stream_ && stream_->has_told()) return leave_told_call(end);
   const std::string_view json = rest().substr(json_begin_, json_end_ - json_begin_);
   if (!name_.empty()) {
     if (!is_json_object(json)) return false;
@@ -466,6 +537,7 @@ bool ToolCallReader::finish(std::optional<std::vector<NamedArguments>> calls, st
 
 // It was no call: its first character is text, and behind it a call may begin.
 bool ToolCallReader::give_up() {
+  if (state_ == State::kTail && stream_ && stream_->has_told()) return leave_told_call(json_end_);
   if (scanned_ > kLongFailureBytes) ++num_long_failures_;
   std::size_t num_bytes = 1;
   // What a header was for is no text.

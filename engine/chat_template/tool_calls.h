@@ -1,7 +1,8 @@
 // Which functions an answer asks to be called, in the marks that models write:
 //
-//   <tool_call>\n{"name": "f", "arguments": {...}}\n</tool_call>           kHermes: Hermes, Qwen 2.5 and 3,
-//                                                                          SmolLM3
+//   <tool_call>\n{"name": "f", "arguments": {...}}\n</tool_call>           kHermes: Hermes, Qwen 2.5 and 3
+//   the same, or <code>f(k="v")</code>                                     kHermesOrCode: SmolLM3; statements
+//                                                                          that only call known functions
 //   <tool_call>\n<function=f>\n<parameter=k>\nv\n</parameter>\n            kFunctionTags: Qwen3-Coder,
 //   Qwen 3.5
 //   </function>\n</tool_call>
@@ -18,15 +19,16 @@
 //   f, <｜tool▁call▁end｜>                                                    the separator and {...}
 //   <|tool_call|>[{"name": "f", "arguments": {...}}]                       kGranite: 3; also as kHermes: 4
 //   <|tool_call_start|>[f(k="v")]<|tool_call_end|>                         kPython: LFM2
+//   <atem:function_calls><atem:invoke name="f"><atem:parameter name="k">v  kInvokeTags: Muse; DeepSeek V3.2
+//   </atem:parameter></atem:invoke></atem:function_calls>                  with ｜DSML｜ in place of atem:
 //
 // A call is told when all of it has come and its arguments are an object of JSON: what is not, is text as it
-// was written, marks included. So arguments come in one piece; a client is never left with a half of them.
-// Blank space next to a call belongs to it.
+// was written, marks included. Blank space next to a call belongs to it. In streams calls are told as they
+// come (CallsAreTold); joined, the pieces are the call as it is told whole.
 //
 // Many of these marks are control tokens, which are no text of an answer. Whoever has the ids puts those of
 // tool_call_marks() back where they stood; without them kMistral, kGemma, kDeepSeek and kPython see nothing,
-// and kGranite and kWholeJson only the forms without such marks. Not read: Muse's <atem:invoke>, Python
-// between <code> (SmolLM3), Python behind <|python_tag|>, DeepSeek V3.2.
+// and kGranite and kWholeJson only the forms without such marks. Not read: Python behind <|python_tag|>.
 #pragma once
 
 #include <cstddef>
@@ -38,6 +40,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/chat_template/call_stream.h"
 #include "engine/chat_template/json_outline.h"
 #include "engine/chat_template/tool_arguments.h"
 
@@ -45,6 +48,7 @@ namespace octavo {
 
 enum class ToolCallFormat : std::uint8_t {
   kHermes,
+  kHermesOrCode,
   kFunctionTags,
   kWholeJson,
   kMistral,
@@ -54,6 +58,7 @@ enum class ToolCallFormat : std::uint8_t {
   kDeepSeek,
   kGranite,
   kPython,
+  kInvokeTags,
 };
 
 // By the marks in a template; kHermes when it has none of them.
@@ -65,12 +70,9 @@ std::span<const std::string_view> tool_call_marks(ToolCallFormat format);
 // The function that a message of gpt-oss calls, by the header that ends where its text begins; empty: none.
 std::string_view called_by_header(std::string_view answer, std::size_t message_begin);
 
-struct ToolCallPiece {
-  enum class Kind : std::uint8_t { kText, kCallBegun, kArguments, kCallEnded };
-  Kind kind = Kind::kText;
-  std::string text = {};  // kCallBegun: the function's name; kText and kArguments: at least a byte
-  bool operator==(const ToolCallPiece&) const = default;
-};
+// How calls are told: when they are whole, or as they come (call_stream.h), where their form is JSON behind a
+// mark. A call that was told while it came and turns out not to be whole ends where it went wrong.
+enum class CallsAreTold : std::uint8_t { kWhole, kAsTheyCome };
 
 // Reads an answer, without its thinking, piece by piece; however it is cut, what is told adds up to the same.
 // It holds back what may become a mark or belong to a call, at most kMostCallBytes, and takes time linear in
@@ -82,7 +84,8 @@ class ToolCallReader {
   static constexpr std::size_t kMostCallBytes = std::size_t{4} << 20u;
 
   // `tools` are shared by the answers of one request; nullptr: none are known.
-  explicit ToolCallReader(ToolCallFormat format, std::shared_ptr<const CallableTools> tools = nullptr);
+  explicit ToolCallReader(ToolCallFormat format, std::shared_ptr<const CallableTools> tools = nullptr,
+                          CallsAreTold told = CallsAreTold::kWhole);
 
   std::vector<ToolCallPiece> add(std::string_view text);
   // The rest, when nothing more comes. A call that only lacks its last mark is one.
@@ -106,6 +109,8 @@ class ToolCallReader {
   bool find_call(bool is_final);
   bool read_head(bool is_final);
   bool read_json(bool is_final);
+  bool stream_json(std::string_view text, bool is_final);
+  bool leave_told_call(std::size_t end);
   bool read_tail(bool is_final);
   bool read_tags(bool is_final);
 
@@ -121,6 +126,7 @@ class ToolCallReader {
 
   ToolCallFormat format_;
   std::shared_ptr<const CallableTools> tools_;
+  CallsAreTold told_;
 
   std::string held_;    // not yet told
   std::size_t at_ = 0;  // within held_; what is before is told
@@ -135,6 +141,7 @@ class ToolCallReader {
   std::string name_;
   std::size_t json_begin_ = 0, json_end_ = 0, scanned_ = 0;
   BracketCounter brackets_;
+  std::optional<CallStream> stream_;  // none: what comes is told when it is whole
   int num_ends_tried_ = 0;
 
   std::vector<ToolCallPiece> pieces_;

@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <variant>
 
 #include "app/server/chat_completions.h"
 #include "app/server/completions.h"
@@ -56,6 +57,13 @@ constexpr std::string_view kWords[] = {
     "\"thinking\": {\"type\": \"enabled\"}",
     "\"system\": \"a\"",
     "\"seed\": -1",
+    "\"diagnostics\": {\"previous_message_id\": \"msg_a\"}",
+    "\"prompt_cache_options\": {\"comparison_response_id\": \"resp_a\"}",
+    "{\"type\": \"tool_use\", \"id\": \"a\", \"name\": \"f\", \"input\": {}}",
+    "{\"type\": \"tool_result\", \"tool_use_id\": \"a\", \"content\": [{\"type\": \"text\", \"text\": "
+    "\"b\"}]}",
+    "{\"type\": \"function_call\", \"call_id\": \"a\", \"name\": \"f\", \"arguments\": \"{}\"}",
+    "{\"type\": \"function_call_output\", \"call_id\": \"a\", \"output\": \"b\"}",
     "null",
     "-1",
     "1e999",
@@ -106,13 +114,17 @@ std::string tell(app::Answer& answer, std::size_t request, const SamplingParams&
   std::string frames = answer.add(request, RequestAccepted{id, {3, 4}, 1});
   frames += answer.add(request, RequestAdmitted{id, 1, 0});
   for (std::int32_t output = 0; output < sampling.num_outputs(); ++output) {
-    for (const TokenId token : {4, 3}) {
+    // Thinking, text, and a call in pieces, whose arguments are cut.
+    for (const std::string& text :
+         {std::string("<think>a</think>"), std::string("Rain"),
+          std::string("<tool_call>{\"name\": \"f\", \"arguments\": {\"a\""), std::string(": [1, ")}) {
+      const TokenId token = text == "Rain" ? 3 : 4;
       TokensGenerated event{.request_id = id,
                             .output_index = output,
                             .token_ids = {token},
                             .logprobs = {-1.0f},
                             .top_logprobs = {},
-                            .text = token == 4 ? "<think>a</think>" : "Rain"};
+                            .text = text};
       if (sampling.num_top_logprobs() > 0) event.top_logprobs = {{{token, -1.0f}, {3, -1.0f}}};
       frames += answer.add(request, event);
     }
@@ -136,6 +148,15 @@ void run(std::span<const std::uint8_t> input) {
     return;
   }
   require(!call->requests.empty(), "a call asks for something");
+  for (const GenerationRequest& request : call->requests) {
+    const auto* const chat = std::get_if<ChatPrompt>(&request.prompt);
+    require(chat == nullptr || call->names.size() == chat->messages.size(), "each message has a name");
+    if (chat != nullptr) app::render_parts(*chat, call->names, 0, *model().tokenizer);
+  }
+  if (call->compared_with) {
+    using Found = app::PromptDivergence::Found;
+    call->answer->compared({.found = input.size() % 2 == 0 ? Found::kTools : Found::kNoSuchRequest});
+  }
   std::string frames = call->answer->first_frames();
   for (std::size_t i = 0; i < call->requests.size(); ++i) {
     require(validate(call->requests[i].sampling, model().tokenizer->vocabulary_size()).has_value(),

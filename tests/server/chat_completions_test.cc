@@ -15,7 +15,6 @@
 #include <variant>
 #include <vector>
 
-#include "app/server/thinking_split.h"
 #include "tests/server/openai_calls.h"
 
 namespace octavo::app {
@@ -309,7 +308,7 @@ TEST(ChatCompletions, AContinuedAnswerMayBeInItsThinking) {
                                                     {0, generated(0, {4}, " so</think>yes")},
                                                     {0, ended(0, FinishReason::kStop)},
                                                     {0, finished()}}))["choices"][0]["message"]),
-            R"({"role":"assistant","content":"yes","reasoning_content":"so"})");
+            R"({"role":"assistant","content":"yes","reasoning_content":" so"})");
 }
 
 TEST(ChatCompletions, LogprobsHaveOneEntryForEachToken) {
@@ -428,13 +427,6 @@ TEST(ChatCompletions, StreamsReassembledEqualTheWholeAnswer) {
       }
     }
   }
-}
-
-TEST(ThinkingSplit, StretchesOfOneKindHaveAnEmptyLineBetween) {
-  ThinkingSplit split;
-  const SplitPieces pieces = split.add("<think>one</think>\n<think>two</think>three");
-  EXPECT_EQ(pieces.thinking, "one\n\ntwo");
-  EXPECT_EQ(pieces.answer + split.end().answer, "three");
 }
 
 }  // namespace

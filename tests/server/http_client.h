@@ -57,6 +57,7 @@ class HttpClient {
   }
   void close_sending() { ::shutdown(socket_.get(), SHUT_WR); }
   void close() { socket_.reset(); }
+  int descriptor() const { return socket_.get(); }
 
   bool has_input() {
     char byte;

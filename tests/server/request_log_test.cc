@@ -177,8 +177,8 @@ TEST_F(RequestLogTest, BothTextsStandAroundTheFirstDifference) {
   EXPECT_EQ(told["number"], 1);
   EXPECT_EQ(told["common_tokens"], 5);
   EXPECT_EQ(told["position"], 5);
-  EXPECT_EQ(dump(told["mine"]), R"({"before":"a b c d e","token":" F","after":" g h"})");
-  EXPECT_EQ(dump(told["theirs"]), R"({"before":"a b c d e","token":" f","after":" g h"})");
+  EXPECT_EQ(dump(told["mine"]), R"({"before":"a b c d e","token":" F","after":" g h","part":null})");
+  EXPECT_EQ(dump(told["theirs"]), R"({"before":"a b c d e","token":" f","after":" g h","part":null})");
   EXPECT_EQ(told["cause"]["name"], "differs");
   EXPECT_EQ(told["cause"]["sentence"], "The prompt differs from cmpl-1 at token 5.");
   EXPECT_EQ(told["lost_tokens"], 1);  // the fifth, which stood in a block that is not whole

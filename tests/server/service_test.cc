@@ -15,87 +15,10 @@
 #include <utility>
 #include <vector>
 
-#include "app/server/http/server.h"
-#include "tests/server/http_client.h"
-#include "tests/server/scripted_engine.h"
+#include "tests/server/service_fixture.h"
 
 namespace octavo::app {
 namespace {
-
-using octavo::testing::ScriptedEngine;
-
-// Moves only when it is told to, while the service reads it.
-class MovedClock final : public Clock {
- public:
-  std::int64_t now_us() const override { return now_us_; }
-  void advance_us(std::int64_t by_us) { now_us_ += by_us; }
-
- private:
-  std::atomic<std::int64_t> now_us_ = 0;
-};
-
-class ServiceTest : public ::testing::Test {
- protected:
-  void start(std::size_t max_waiting_requests = 8) {
-    ServiceOptions options{
-        .model_names = {"tiny", "org/tiny"},
-        .access = {.allowed_origins = {"http://localhost:3000"}, .key = "right"},
-        .max_waiting_requests = max_waiting_requests,
-        .priority = priority_,
-        .version = "9.9",
-        .new_hex = [this] { return std::string(32, static_cast<char>('a' + num_hex_++ % 6)); },
-        .unix_time_ms = [] { return std::int64_t{1'800'000'000'000}; },
-        .clock = &clock_};
-    service_ = std::make_unique<Service>(engine_, std::move(options));
-    auto server = http::Server::listen(
-        {.port = 0}, [this](const http::Request& head) { return service_->check_head(head); },
-        [this](http::Request request, http::Reply reply) {
-          service_->handle(std::move(request), std::move(reply));
-        },
-        Service::refuse);
-    ASSERT_TRUE(server) << server.error().message;
-    server_ = *std::move(server);
-    service_->listens_at(server_->port(), server_->is_loopback());
-  }
-  void TearDown() override { server_.reset(); }
-
-  std::string request_text(const std::string& method, const std::string& path, const std::string& body,
-                           const std::string& headers = "Authorization: Bearer right\r\n") const {
-    std::string text = method + " " + path +
-                       " HTTP/1.1\r\nHost: localhost:" + std::to_string(server_->port()) + "\r\n" + headers;
-    if (method == "POST")
-      text += "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n";
-    return text + "\r\n" + body;
-  }
-  // The whole answer, head and all.
-  std::string ask(const std::string& method, const std::string& path, const std::string& body = "",
-                  const std::string& headers = "Authorization: Bearer right\r\n") const {
-    http::HttpClient client;
-    EXPECT_TRUE(client.connect(server_->port()));
-    return client.ask(request_text(method, path, body, headers));
-  }
-  static std::string status_of(const std::string& answer) { return answer.substr(9, 3); }
-  static Json body_of(const std::string& answer) {
-    const auto json = parse_json(answer.substr(answer.find("\r\n\r\n") + 4), "the answer");
-    return json ? *json : Json(nullptr);
-  }
-  // All requests are admitted and say `text`.
-  void answer_all(const std::string& text) {
-    engine_.on_submit = [this, text](RequestId id, const GenerationRequest&) {
-      engine_.accept(id, {5, 6, 7});
-      engine_.admit(id);
-      engine_.say(id, text);
-      engine_.end(id);
-    };
-  }
-
-  RequestPriority priority_ = RequestPriority::kInteractive;
-  ScriptedEngine engine_;
-  MovedClock clock_;
-  std::atomic<int> num_hex_ = 0;
-  std::unique_ptr<Service> service_;
-  std::unique_ptr<http::Server> server_;
-};
 
 TEST_F(ServiceTest, EveryProtocolAnswersAndStreams) {
   start();
@@ -306,6 +229,97 @@ TEST_F(ServiceTest, RequestsAndMetricsTellWhatWasAnswered) {
   const std::string metrics = ask("GET", "/metrics");
   EXPECT_NE(metrics.find("vllm:prompt_tokens_total{model_name=\"tiny\",engine=\"0\"} 3"), std::string::npos)
       << metrics;
+}
+
+TEST_F(ServiceTest, EveryAnswerHasAnIdAndIsNotKept) {
+  start();
+  const std::string no_key = "X-Nothing: a\r\n";
+  for (const std::string& answer :
+       {ask("GET", "/v1/models"), ask("GET", "/v1/models", "", no_key), ask("GET", "/v1/models/another"),
+        ask("POST", "/v1/completions", "{}"), ask("POST", "/v1/completions", "[")}) {
+    EXPECT_NE(answer.find("x-request-id: req_"), std::string::npos) << answer;
+    EXPECT_NE(answer.find("Cache-Control: no-store"), std::string::npos) << answer;
+  }
+  const std::string refused = ask("POST", "/v1/messages", "{}", no_key);
+  EXPECT_NE(refused.find("request-id: req_"), std::string::npos) << refused;
+  EXPECT_TRUE(body_of(refused)["request_id"].get<std::string>().starts_with("req_")) << refused;
+}
+
+TEST_F(ServiceTest, EveryGetIsAlsoAHead) {
+  start();
+  for (const char* const path : {"/health", "/v1/models", "/v1/models/tiny", "/metrics", "/octavo/requests",
+                                 "/version", "/tokenizer_info"}) {
+    http::HttpClient client;
+    ASSERT_TRUE(client.connect(server_->port()));
+    ASSERT_TRUE(client.send(request_text("HEAD", path, "")));
+    EXPECT_EQ(status_of(client.read_head()), "200") << path;
+    ASSERT_TRUE(client.send(request_text("GET", "/health", "")));
+    EXPECT_EQ(status_of(client.read_head()), "200") << "no body of " << path;
+  }
+}
+
+TEST_F(ServiceTest, EachRequestIsALineWithoutTextsAndKeys) {
+  start();
+  answer_all("a");
+  ask("POST", "/v1/chat/completions", R"({"messages": [{"role": "user", "content": "secret words"}]})",
+      "Authorization: Bearer right\r\nUser-Agent: a program\r\n");
+  ASSERT_TRUE(http::becomes_true([this] { return lines().size() == 1; }));
+  EXPECT_TRUE(lines()[0].starts_with("chatcmpl-")) << lines()[0];
+  EXPECT_NE(lines()[0].find(" finished (stop): /v1/chat/completions of a program; prompt 3 tokens"),
+            std::string::npos)
+      << lines()[0];
+  EXPECT_EQ(lines()[0].find("secret"), std::string::npos);
+  EXPECT_EQ(lines()[0].find("right"), std::string::npos);
+}
+
+TEST_F(ServiceTest, MessagesSayWhereTheyPartFromTheOneThatTheyName) {
+  start();
+  std::vector<TokenId> prompt = {5, 6, 7};
+  engine_.on_submit = [&](RequestId id, const GenerationRequest&) {
+    engine_.accept(id, prompt);
+    engine_.admit(id);
+    engine_.say(id, "a");
+    engine_.end(id);
+  };
+  const auto told = [&](const std::string& more) {
+    return body_of(ask(
+        "POST", "/v1/messages",
+        R"({"model": "tiny", "max_tokens": 9, "messages": [{"role": "user", "content": "a"}])" + more + "}"));
+  };
+  const Json first = told(R"(, "diagnostics": {"previous_message_id": null})");
+  EXPECT_TRUE(first.contains("diagnostics") && first["diagnostics"].is_null()) << first;
+  EXPECT_FALSE(told("").contains("diagnostics")) << "nobody asked";
+  const std::string named =
+      R"(, "diagnostics": {"previous_message_id": ")" + first["id"].get<std::string>() + "\"}";
+  EXPECT_TRUE(told(named)["diagnostics"].is_null()) << "the same prompt";
+  prompt = {5, 9, 9, 9};
+  const Json reason = told(named)["diagnostics"]["cache_miss_reason"];
+  EXPECT_EQ(reason["type"], "messages_changed");
+  EXPECT_EQ(reason["cache_missed_input_tokens"], 3);
+  EXPECT_EQ(told(R"(, "diagnostics": {"previous_message_id": "msg_other"})")["diagnostics"]
+                                                                            ["cache_miss_reason"]["type"],
+            "previous_message_not_found");
+}
+
+TEST_F(ServiceTest, ResponsesAreComparedWithTheOneThatTheyName) {
+  start();
+  std::vector<TokenId> prompt = {5, 6, 7};
+  engine_.on_submit = [&](RequestId id, const GenerationRequest&) {
+    engine_.accept(id, prompt);
+    engine_.admit(id);
+    engine_.say(id, "a");
+    engine_.end(id);
+  };
+  const Json first = body_of(ask("POST", "/v1/responses", R"({"input": "a"})"));
+  EXPECT_FALSE(first.contains("prompt_cache_diagnostics"));
+  const std::string named = R"({"input": "a", "prompt_cache_options": {"comparison_response_id": ")" +
+                            first["id"].get<std::string>() + "\"}}";
+  EXPECT_EQ(body_of(ask("POST", "/v1/responses", named))["prompt_cache_diagnostics"]["type"], "cache_hit");
+  prompt = {5, 6, 8, 9};
+  const Json told = body_of(ask("POST", "/v1/responses", named))["prompt_cache_diagnostics"];
+  EXPECT_EQ(told["type"], "cache_miss");
+  EXPECT_EQ(told["reason"], "input_changed");
+  EXPECT_EQ(told["cache_missed_tokens"], 2);
 }
 
 TEST_F(ServiceTest, TheServersEndIsToldToWhoWaits) {

@@ -125,13 +125,13 @@ TEST_F(Tools, AChatStreamThatCalls) {
     deltas.push_back(dump(frame["choices"][0]["delta"]));
     last = frame["choices"][0];
   }
-  EXPECT_EQ(
-      deltas,
-      (ToolLines{R"({"role":"assistant","content":""})", R"({"content":"Let"})", R"({"content":" me"})",
-                 R"({"content":" see."})",
-                 R"({"tool_calls":[{"index":0,"id":"call_00ff00000000000000000000","type":"function",)"
-                 R"("function":{"name":"clock","arguments":""}}]})",
-                 R"({"tool_calls":[{"index":0,"function":{"arguments":"{\"zone\": \"UTC\"}"}}]})", "{}"}));
+  EXPECT_EQ(deltas,
+            (ToolLines{R"({"role":"assistant","content":""})", R"({"content":"Let"})", R"({"content":" me"})",
+                       R"({"content":" see."})",
+                       R"({"tool_calls":[{"index":0,"id":"call_00ff00000000000000000000","type":"function",)"
+                       R"("function":{"name":"clock","arguments":""}}]})",
+                       R"({"tool_calls":[{"index":0,"function":{"arguments":"{\"zone\""}}]})",
+                       R"({"tool_calls":[{"index":0,"function":{"arguments":": \"UTC\"}"}}]})", "{}"}));
   EXPECT_EQ(last["finish_reason"], "tool_calls");
 }
 
@@ -322,17 +322,18 @@ TEST_F(Tools, CallsThatAreOnlyThoughtOfAreNone) {
 TEST_F(Tools, AMessageStreamThatCalls) {
   const std::vector<TypedEvent> events = typed_events(stream_of(
       parse_message_call, ask_messages(kMessageTools + R"(,"stream":true)"), {.tokens = kCallingTokens}));
-  EXPECT_EQ(names_of(events),
-            (ToolLines{"message_start", "content_block_start", "content_block_delta", "content_block_delta",
-                       "content_block_delta", "content_block_stop", "content_block_start",
-                       "content_block_delta", "content_block_stop", "message_delta", "message_stop"}));
+  EXPECT_EQ(names_of(events), (ToolLines{"message_start", "content_block_start", "content_block_delta",
+                                         "content_block_delta", "content_block_delta", "content_block_stop",
+                                         "content_block_start", "content_block_delta", "content_block_delta",
+                                         "content_block_stop", "message_delta", "message_stop"}));
   EXPECT_EQ(dump(events[6].data),
             R"({"type":"content_block_start","index":1,"content_block":{"type":"tool_use",)"
             R"("id":"toolu_00ff00000000000000000000","name":"clock","input":{}}})");
   EXPECT_EQ(dump(events[7].data),
             R"({"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta",)"
-            R"("partial_json":"{\"zone\": \"UTC\"}"}})");
-  EXPECT_EQ(events[9].data["delta"]["stop_reason"], "tool_use");
+            R"("partial_json":"{\"zone\""}})");
+  EXPECT_EQ(events[8].data["delta"]["partial_json"], ": \"UTC\"}");
+  EXPECT_EQ(events[10].data["delta"]["stop_reason"], "tool_use");
 }
 
 TEST_F(Tools, AMessageThatCalls) {
@@ -411,14 +412,14 @@ TEST_F(Tools, WhatIsWrongWithThemInMessagesIsRefusedWithItsPlace) {
 TEST_F(Tools, AResponseStreamThatCalls) {
   const std::vector<TypedEvent> events = typed_events(stream_of(
       parse_response_call, ask_responses(kResponseTools + R"(,"stream":true)"), {.tokens = kCallingTokens}));
-  EXPECT_EQ(
-      names_of(events),
-      (ToolLines{"response.created", "response.in_progress", "response.output_item.added",
-                 "response.content_part.added", "response.output_text.delta", "response.output_text.delta",
-                 "response.output_text.delta", "response.output_text.done", "response.content_part.done",
-                 "response.output_item.done", "response.output_item.added",
-                 "response.function_call_arguments.delta", "response.function_call_arguments.done",
-                 "response.output_item.done", "response.completed"}));
+  EXPECT_EQ(names_of(events),
+            (ToolLines{"response.created", "response.in_progress", "response.output_item.added",
+                       "response.content_part.added", "response.output_text.delta",
+                       "response.output_text.delta", "response.output_text.delta",
+                       "response.output_text.done", "response.content_part.done", "response.output_item.done",
+                       "response.output_item.added", "response.function_call_arguments.delta",
+                       "response.function_call_arguments.delta", "response.function_call_arguments.done",
+                       "response.output_item.done", "response.completed"}));
   for (std::size_t i = 0; i < events.size(); ++i) EXPECT_EQ(events[i].data["sequence_number"], i);
   const std::string head = R"({"id":"fc_00ff_1","type":"function_call","status":)";
   const std::string name = R"("call_id":"call_00ff00000000000000000000","name":"clock","arguments":)";
@@ -427,13 +428,14 @@ TEST_F(Tools, AResponseStreamThatCalls) {
                 R"("in_progress",)" + name + R"(""}})");
   EXPECT_EQ(dump(events[11].data),
             R"({"type":"response.function_call_arguments.delta","sequence_number":11,"item_id":"fc_00ff_1",)"
-            R"("output_index":1,"delta":"{\"zone\": \"UTC\"}"})");
-  EXPECT_EQ(dump(events[12].data),
-            R"({"type":"response.function_call_arguments.done","sequence_number":12,"item_id":"fc_00ff_1",)"
+            R"("output_index":1,"delta":"{\"zone\""})");
+  EXPECT_EQ(events[12].data["delta"], ": \"UTC\"}");
+  EXPECT_EQ(dump(events[13].data),
+            R"({"type":"response.function_call_arguments.done","sequence_number":13,"item_id":"fc_00ff_1",)"
             R"("output_index":1,"name":"clock","arguments":"{\"zone\": \"UTC\"}"})");
-  EXPECT_EQ(dump(events[13].data["item"]), head + R"("completed",)" + name + R"("{\"zone\": \"UTC\"}"})");
+  EXPECT_EQ(dump(events[14].data["item"]), head + R"("completed",)" + name + R"("{\"zone\": \"UTC\"}"})");
   const Json whole = body_of(parse_response_call, ask_responses(kResponseTools), {.tokens = kCallingTokens});
-  EXPECT_EQ(dump(events[14].data["response"]), dump(whole));
+  EXPECT_EQ(dump(events[15].data["response"]), dump(whole));
   EXPECT_EQ(whole["output"].size(), 2u);
   EXPECT_EQ(dump(whole["tools"]),
             R"([{"type":"function","name":"clock","description":"time","parameters":{"type":"object",)"
@@ -478,12 +480,16 @@ TEST_F(Tools, StreamsAddUpToWholeAnswers) {
   model_.description.model.has_chat_template = true;
   std::size_t num_calls = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
-    std::vector<std::string> tokens = mixed_answer(seed);
+    // Calls stay whole: what is broken is text in a whole answer, and in a stream may have been told before.
+    std::vector<std::vector<std::string>> parts;
+    for (const std::string& token : mixed_answer(seed)) parts.push_back({token});
     for (std::size_t i = 0; i < seed % 3 + 1; ++i) {
-      const std::size_t place = 3 + (seed * 7 + i * 5) % (tokens.size() - 3);
-      tokens.insert(tokens.begin() + static_cast<std::ptrdiff_t>(place), kCallingTwice.begin(),
-                    kCallingTwice.begin() + 3);
+      const std::size_t place = 3 + (seed * 7 + i * 5) % (parts.size() - 3);
+      parts.insert(parts.begin() + static_cast<std::ptrdiff_t>(place),
+                   std::vector<std::string>(kCallingTwice.begin(), kCallingTwice.begin() + 3));
     }
+    std::vector<std::string> tokens;
+    for (const auto& part : parts) tokens.insert(tokens.end(), part.begin(), part.end());
     const ScriptedAnswer script{.tokens = tokens};
     const Json whole = body_of(parse_chat_completion, ask_chat(kChatTools), script)["choices"][0]["message"];
     std::string content, thinking, calls;

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/support/paths.h"
@@ -23,9 +24,21 @@ constexpr std::string_view kCallableTools =
           "m": {"anyOf": [{"type": "integer"}, {"type": "null"}]}, "t": {"type": ["string", "null"]}, "any": {}}}}},
         {"type": "function", "function": {"name": "g"}}])";
 
+// Whether the text is an object, or the beginning of one.
+bool may_become_object(std::string_view text) {
+  if (!text.starts_with('{')) return false;
+  JsonScanner scanner;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const JsonScanner::Step step = scanner.add(text[i]);
+    if (step == JsonScanner::Step::kWrong) return false;
+    if (step == JsonScanner::Step::kEnded) return i + 1 == text.size();
+  }
+  return true;
+}
+
 // Pieces on a line each: text in quotes, calls as name and arguments; what is told apart is joined.
 std::string told_pieces(const std::vector<ToolCallPiece>& pieces) {
-  std::string told, text;
+  std::string told, text, arguments;
   const auto flush = [&] {
     if (!text.empty()) told += quoted_json(text) + "\n";
     text.clear();
@@ -38,11 +51,11 @@ std::string told_pieces(const std::vector<ToolCallPiece>& pieces) {
     }
     flush();
     if (piece.kind == ToolCallPiece::Kind::kCallBegun) told += piece.text + "(";
-    if (piece.kind == ToolCallPiece::Kind::kArguments) {
-      EXPECT_TRUE(is_json_object(piece.text)) << piece.text;
-      told += piece.text;
-    }
-    if (piece.kind == ToolCallPiece::Kind::kCallEnded) told += ")\n";
+    if (piece.kind == ToolCallPiece::Kind::kArguments) arguments += piece.text;
+    if (piece.kind != ToolCallPiece::Kind::kCallEnded) continue;
+    EXPECT_TRUE(may_become_object(arguments)) << arguments;
+    if (!is_json_object(arguments)) arguments += " CUT";
+    told += std::exchange(arguments, {}) + ")\n";
   }
   flush();
   return told;
@@ -60,8 +73,8 @@ std::uint64_t next_random(std::uint64_t& state) {
 
 // Fed in pieces of 1 to `most` bytes; most 0: whole.
 std::string told_in_pieces(ToolCallFormat format, std::string_view answer, std::size_t most,
-                           std::uint64_t seed = 1) {
-  ToolCallReader reader(format, callable_tools());
+                           std::uint64_t seed = 1, CallsAreTold told = CallsAreTold::kWhole) {
+  ToolCallReader reader(format, callable_tools(), told);
   std::vector<ToolCallPiece> pieces;
   const auto take = [&](std::vector<ToolCallPiece> more) {
     for (ToolCallPiece& piece : more) pieces.push_back(std::move(piece));
@@ -77,14 +90,60 @@ std::string told_in_pieces(ToolCallFormat format, std::string_view answer, std::
 
 struct ToldAnswer {
   ToolCallFormat format;
-  std::string_view answer, told;
+  std::string answer, told;
 };
+
+// "begun:f arguments:{ ": as they come.
+std::string told_kinds(const std::vector<ToolCallPiece>& pieces) {
+  static const char* const kNames[] = {"text", "begun", "arguments", "ended"};
+  std::string told;
+  for (const ToolCallPiece& piece : pieces)
+    told += std::string(kNames[static_cast<std::size_t>(piece.kind)]) + ":" + piece.text + " ";
+  return told;
+}
+
+// With every kind of value, escapes, blank space and words that look like marks.
+std::string random_value(std::uint64_t& state, int depth);
+std::string random_object(std::uint64_t& state, int depth) {
+  std::string object = "{";
+  const std::uint64_t num_members = next_random(state) % 4;
+  for (std::uint64_t i = 0; i < num_members; ++i) {
+    object += (i > 0 ? ", " : "") + std::string("\"k") + std::to_string(i) + "\"" +
+              (next_random(state) % 2 == 0 ? ":" : " : ") + random_value(state, depth + 1);
+  }
+  return object + (next_random(state) % 3 == 0 ? " }" : "}");
+}
+std::string random_value(std::uint64_t& state, int depth) {
+  static const std::vector<std::string> kValues = {"1",
+                                                   "-2.5e3",
+                                                   "true",
+                                                   "null",
+                                                   "\"\"",
+                                                   "\"a b\"",
+                                                   "\"\\n\\\"\\u00e9\\ud83d\\ude00é\"",
+                                                   "\"</tool_call> } ]\"",
+                                                   "[]",
+                                                   "{}"};
+  const std::uint64_t kind = next_random(state) % (kValues.size() + 2);
+  if (kind < kValues.size() || depth > 3) return kValues[kind % kValues.size()];
+  if (kind == kValues.size()) return random_object(state, depth);
+  return "[" + random_value(state, depth + 1) + ",\n" + random_value(state, depth + 1) + "]";
+}
 
 void expect_told(const ToldAnswer& one) {
   EXPECT_EQ(told_in_pieces(one.format, one.answer, 0), one.told) << one.answer;
   EXPECT_EQ(told_in_pieces(one.format, one.answer, 1), one.told) << one.answer;
   for (std::uint64_t seed = 1; seed <= 20; ++seed)
     EXPECT_EQ(told_in_pieces(one.format, one.answer, 9, seed), one.told) << one.answer << " seed " << seed;
+}
+
+// Of calls that are whole: told while they come, they are the same.
+void expect_streamed(const ToldAnswer& one) {
+  expect_told(one);
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    EXPECT_EQ(told_in_pieces(one.format, one.answer, 9, seed, CallsAreTold::kAsTheyCome), one.told)
+        << one.answer << " seed " << seed;
+  }
 }
 
 using enum ToolCallFormat;
@@ -221,7 +280,8 @@ TEST(ToolCalls, WhatOnlyLooksLikeACallStaysText) {
       {kPython, "<|tool_call_start|>[f(s=open('a'))]<|tool_call_end|>"},
       {kPython, "f(s=1)"},
   };
-  for (const auto& [format, answer] : answers) expect_told({format, answer, quoted_json(answer) + "\n"});
+  for (const auto& [format, answer] : answers)
+    expect_told({format, std::string(answer), quoted_json(answer) + "\n"});
 }
 
 TEST(ToolCalls, BehindABrokenCallAGoodOneIsFound) {
@@ -244,6 +304,88 @@ TEST(ToolCalls, NothingOfACallIsShownBeforeItIsWhole) {
   }
   EXPECT_EQ(shown, "Yes.");
   EXPECT_EQ(told_pieces(reader.add(">")), "f({\"s\": \"a\"})\n");
+}
+
+TEST(ToolCalls, InAStreamTheNameComesWithTheFirstBraceAndArgumentsAsTheyAreWritten) {
+  ToolCallReader reader(kHermes, callable_tools(), CallsAreTold::kAsTheyCome);
+  EXPECT_EQ(told_kinds(reader.add("Yes.\n<tool_call>\n{\"name\": \"f\", \"arguments\": ")), "text:Yes. ");
+  EXPECT_EQ(told_kinds(reader.add("{\"s\"")), "begun:f arguments:{\"s\" ");
+  EXPECT_EQ(told_kinds(reader.add(": \"a\\")), "arguments:: \"a ");
+  EXPECT_EQ(told_kinds(reader.add("n\", \"n\": 1")), "arguments:\\n\", \"n\":  ");
+  EXPECT_EQ(told_kinds(reader.add("2}")), "arguments:12} ended: ");
+  EXPECT_EQ(told_kinds(reader.add("}\n</tool_call>")), "");
+  EXPECT_EQ(told_kinds(reader.end()), "");
+}
+
+TEST(ToolCalls, TagsOfInvocationsAndStatementsOfPythonAreCalls) {
+  expect_told({kInvokeTags,
+               "Yes.\n<atem:function_calls>\n<atem:invoke name=\"f\">\n<atem:parameter name=\"s\">a "
+               "<b>\n</atem:parameter>\n"
+               "<atem:parameter name=\"n\">3</atem:parameter>\n</atem:invoke>\n<atem:invoke "
+               "name=\"g\">\n</atem:invoke>\n"
+               "</atem:function_calls>",
+               "\"Yes.\"\nf({\"s\": \"a <b>\\n\", \"n\": 3})\ng({})\n"});
+  expect_told({kInvokeTags,
+               "<atem:invoke name=\"f\"><atem:parameter name=\"n\">3</atem:parameter></atem:invoke>",
+               "f({\"n\": 3})\n"});
+  expect_told({kInvokeTags,
+               "<｜DSML｜function_calls>\n<｜DSML｜invoke name=\"f\">\n"
+               "<｜DSML｜parameter name=\"s\" string=\"true\">7</｜DSML｜parameter>\n"
+               "<｜DSML｜parameter name=\"l\" string=\"false\">[\"x\"]</｜DSML｜parameter>\n"
+               "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
+               "f({\"s\": \"7\", \"l\": [\"x\"]})\n"});
+  expect_told({kHermesOrCode, "<code>\nf(s=\"a\", n=2)\nx = g()\nprint(f(b=True))\n</code>",
+               "f({\"s\": \"a\", \"n\": 2})\ng({})\nf({\"b\": true})\n"});
+  expect_told({kHermesOrCode, "<tool_call>{\"name\": \"g\"}</tool_call>", "g({})\n"});
+  for (const std::string code : {"<code>import os\nf()</code>", "<code>open(s=\"a\")</code>",
+                                 "<code>f() + g()</code>", "<code></code>"})
+    expect_told({kHermesOrCode, code, quoted_json(code) + "\n"});
+  for (const std::string tags :
+       {"<atem:function_calls></atem:function_calls>", "<atem:invoke name=\"f\"><atem:parameter>",
+        "<atem:function_calls><atem:invoke name=\"a b\"></atem:invoke></atem:function_calls>"})
+    expect_told({kInvokeTags, tags, quoted_json(tags) + "\n"});
+}
+
+TEST(ToolCalls, ACallThatIsCutEndsAsFarAsItCame) {
+  const auto streamed = [](std::string_view answer) {
+    return told_in_pieces(kHermes, answer, 3, 5, CallsAreTold::kAsTheyCome);
+  };
+  EXPECT_EQ(streamed("<tool_call>{\"name\": \"f\", \"arguments\": {\"n\": 12"), "f({\"n\": 12 CUT)\n");
+  EXPECT_EQ(streamed("<tool_call>{\"name\": \"f\", \"arguments\": {\"n\": x} more"),
+            "f({\"n\":  CUT)\n\"x} more\"\n");
+  EXPECT_EQ(streamed("<tool_call>{\"name\": \"f\", \"argu"),
+            "\"<tool_call>{\\\"name\\\": \\\"f\\\", \\\"argu\"\n");
+}
+
+// Whole calls with random arguments, in every form: however it is cut.
+TEST(ToolCalls, StreamedOrWholeTheyAreTheSame) {
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    std::uint64_t state = seed;
+    const std::string arguments = random_object(state, 0);
+    const std::string call = "{\"name\": \"f\", \"arguments\": " + arguments + "}";
+    const std::string told = "f(" + arguments + ")\n";
+    expect_streamed({kHermes, "<tool_call>\n" + call + "\n</tool_call>", told});
+    expect_streamed({kHermes, "a <tool_call>" + call + "</tool_call>\n<tool_call>" + call + "</tool_call>",
+                     "\"a\"\n" + told + told});
+    expect_streamed(
+        {kHermes, "<tool_call>{\"arguments\": " + arguments + ", \"name\": \"f\"}</tool_call>", told});
+    expect_streamed({kHermes,
+                     "<tool_call>{\"id\": \"1\", \"name\": \"f\", \"parameters\": " + arguments +
+                         ", \"x\": [{\"name\": \"g\"}]}</tool_call>",
+                     told});
+    expect_streamed({kMistral, "[TOOL_CALLS]f[ARGS]" + arguments, told});
+    expect_streamed({kMistral, "[TOOL_CALLS][" + call + ", " + call + "]", told + told});
+    expect_streamed(
+        {kHarmony, "<|channel|>commentary to=functions.f<|message|>" + arguments + "<|call|>", told});
+    expect_streamed({kDeepSeek,
+                     "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>" + arguments +
+                         "<｜tool▁call▁end｜><｜tool▁calls▁end｜>",
+                     told});
+    expect_streamed({kGranite, "<|tool_call|>[" + call + "]", told});
+    expect_streamed({kWholeJson, call, told});
+    expect_streamed({kWholeJson, "<|python_tag|>" + call, told});
+    if (::testing::Test::HasFailure()) FAIL() << "seed " << seed;
+  }
 }
 
 // Marks, halves of them and what stands in calls, in any order: however it is cut.
@@ -285,10 +427,16 @@ TEST(ToolCalls, AnyTextIsToldTheSameHoweverItIsCut) {
                                                 "<|call|>",
                                                 "<arg_key>s</arg_key>",
                                                 "<arg_value>v</arg_value>",
+                                                "<code>",
+                                                "</code>",
+                                                "<atem:invoke name=\"f\">",
+                                                "</atem:invoke>",
+                                                "</atem:function_calls>",
                                                 "f"};
   // Of each format, in their order.
   const std::vector<std::string_view> kCalls = {
       "<tool_call>{\"name\": \"f\", \"arguments\": {}}</tool_call>",
+      "<code>f(n=1)</code>",
       "<tool_call><function=f><parameter=s>a</parameter></function></tool_call>",
       "<|python_tag|>{\"name\": \"f\", \"parameters\": {}}",
       "[TOOL_CALLS]f[ARGS]{}",
@@ -297,7 +445,8 @@ TEST(ToolCalls, AnyTextIsToldTheSameHoweverItIsCut) {
       "<tool_call>f<arg_key>s</arg_key><arg_value>v</arg_value></tool_call>",
       "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>f<｜tool▁sep｜>{}<｜tool▁call▁end｜>",
       "<|tool_call|>[{\"name\": \"f\"}]",
-      "<|tool_call_start|>[f(n=1)]<|tool_call_end|>"};
+      "<|tool_call_start|>[f(n=1)]<|tool_call_end|>",
+      "<atem:function_calls><atem:invoke name=\"f\"></atem:invoke></atem:function_calls>"};
   std::size_t num_calls = 0;
   for (std::uint64_t seed = 1; seed <= 4000; ++seed) {
     std::uint64_t state = seed;
@@ -309,6 +458,12 @@ TEST(ToolCalls, AnyTextIsToldTheSameHoweverItIsCut) {
     const std::string whole = told_in_pieces(format, answer, 0);
     ASSERT_EQ(told_in_pieces(format, answer, 1), whole) << "seed " << seed << ": " << answer;
     ASSERT_EQ(told_in_pieces(format, answer, 7, seed), whole) << "seed " << seed << ": " << answer;
+    constexpr auto kAsTheyCome = CallsAreTold::kAsTheyCome;
+    const std::string streamed = told_in_pieces(format, answer, 0, 1, kAsTheyCome);
+    ASSERT_EQ(told_in_pieces(format, answer, 1, 1, kAsTheyCome), streamed)
+        << "seed " << seed << ": " << answer;
+    ASSERT_EQ(told_in_pieces(format, answer, 7, seed, kAsTheyCome), streamed)
+        << "seed " << seed << ": " << answer;
     if (whole.find(")\n") != std::string::npos) ++num_calls;
   }
   EXPECT_GT(num_calls, 1000u);

@@ -3,8 +3,9 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include <cerrno>
+#include <array>
 #include <chrono>
+#include <string_view>
 #include <utility>
 
 #include "engine/base/format.h"
@@ -18,8 +19,6 @@ constexpr int kMaxTakes = 16;                  // in one go, of a writer that ne
 constexpr std::size_t kMaxDroppedBytes = 1024 * 1024;
 constexpr std::chrono::milliseconds kLeavingTime{1'000};
 
-bool would_block(int error_number) { return error_number == EAGAIN || error_number == EWOULDBLOCK; }
-
 // clear() would keep the memory, for every idle connection.
 void release(std::string& text) { std::string().swap(text); }
 
@@ -30,8 +29,15 @@ std::string time_text(std::chrono::milliseconds time) {
 }  // namespace
 
 Connection::Connection(ConnectionId id, app::FileDescriptor socket, ConnectionContext& context, Time now)
-    : id_(id), socket_(std::move(socket)), context_(context), parser_(context.limits) {
-  become_idle(now);
+    : id_(id),
+      socket_(std::move(socket)),
+      context_(context),
+      transport_(context.tls != nullptr ? context.tls->transport(socket_.get())
+                                        : plain_transport(socket_.get())),
+      idle_since_(now),
+      deadline_(now + context.limits.head_time),
+      parser_(context.limits) {
+  if (context.tls == nullptr) become_idle(now);
 }
 
 Connection::~Connection() {
@@ -42,11 +48,13 @@ Connection::~Connection() {
 
 std::uint32_t Connection::wanted_events() const {
   const std::uint32_t incoming = phase_ == Phase::kAnswering ? EPOLLRDHUP : EPOLLIN;
-  return unsent_.empty() ? incoming : incoming | EPOLLOUT;
+  const bool wants_room = !unsent_.empty() || transport_->wants_room();
+  return wants_room ? incoming | EPOLLOUT : incoming;
 }
 
 std::optional<Time> Connection::idle_since() const {
-  return phase_ == Phase::kIdle ? std::optional(idle_since_) : std::nullopt;
+  const bool is_idle = phase_ == Phase::kIdle || phase_ == Phase::kOpening;
+  return is_idle ? std::optional(idle_since_) : std::nullopt;
 }
 
 void Connection::on_events(std::uint32_t events, Time now) {
@@ -56,8 +64,11 @@ void Connection::on_events(std::uint32_t events, Time now) {
     is_over_ = true;
     return;
   }
+  if (phase_ == Phase::kOpening) open(now);
+  if (phase_ == Phase::kOpening || is_over_) return;
   if ((events & EPOLLOUT) != 0) send_waiting(now);
-  if ((events & EPOLLIN) != 0 && phase_ != Phase::kAnswering && !read()) return;
+  const bool may_read = (events & EPOLLIN) != 0 || transport_->wants_room();
+  if (may_read && phase_ != Phase::kAnswering && !read()) return;
   advance(now);
 }
 
@@ -93,19 +104,27 @@ void Connection::advance(Time now) {
 
 // ---- requests
 
+void Connection::open(Time now) {
+  switch (transport_->open()) {
+    case Transport::Opening::kGoesOn: return;
+    case Transport::Opening::kDone: return become_idle(now);
+    case Transport::Opening::kFailed: is_over_ = true; return;
+    case Transport::Opening::kPlainRequest:
+      transport_ = plain_transport(socket_.get());
+      return refuse(400, "This port speaks HTTPS: begin the address with https://.");
+  }
+}
+
 // Whether something came.
 bool Connection::read() {
-  char buffer[kReadBytes];
-  const ssize_t count = ::recv(socket_.get(), buffer, sizeof buffer, 0);
-  if (count < 0 && (would_block(errno) || errno == EINTR)) return false;
-  if (count <= 0) {
-    is_over_ = true;
-    return false;
-  }
+  std::array<char, kReadBytes> buffer;
+  const Transport::Moved moved = transport_->receive(buffer);
+  is_over_ = is_over_ || moved.is_over;
+  if (moved.num_bytes == 0) return false;
   if (phase_ == Phase::kLeaving) {
-    drop(static_cast<std::size_t>(count));
+    drop(moved.num_bytes);
   } else {
-    unread_.append(buffer, static_cast<std::size_t>(count));
+    unread_.append(buffer.data(), moved.num_bytes);
   }
   return true;
 }
@@ -200,14 +219,10 @@ bool Connection::write_answer(Time now) {
 void Connection::send_waiting(Time now) {
   const std::size_t num_sent_before = num_sent_;
   while (num_sent_ < unsent_.size()) {
-    const ssize_t count =
-        ::send(socket_.get(), unsent_.data() + num_sent_, unsent_.size() - num_sent_, MSG_NOSIGNAL);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      is_over_ = !would_block(errno);
-      break;
-    }
-    num_sent_ += static_cast<std::size_t>(count);
+    const Transport::Moved moved = transport_->send(std::string_view(unsent_).substr(num_sent_));
+    is_over_ = is_over_ || moved.is_over;
+    if (moved.num_bytes == 0) break;
+    num_sent_ += moved.num_bytes;
   }
   const bool has_sent = num_sent_ > num_sent_before;
   if (num_sent_ == unsent_.size()) {
@@ -263,7 +278,7 @@ void Connection::leave(Time now) {
   phase_ = Phase::kLeaving;
   deadline_ = now + kLeavingTime;
   release(unread_);
-  ::shutdown(socket_.get(), SHUT_WR);
+  transport_->end_sending();
 }
 
 void Connection::drop(std::size_t count) {

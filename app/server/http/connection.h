@@ -24,12 +24,14 @@
 #include "app/server/http/pending_answer.h"
 #include "app/server/http/request_parser.h"
 #include "app/server/http/server.h"
+#include "app/server/http/transport.h"
 
 namespace octavo::http {
 
 // What the connections of one server share; it outlives them.
 struct ConnectionContext {
   Limits limits;
+  std::shared_ptr<const TlsIdentity> tls;  // nullptr: HTTP as it is
   CheckHead check_head;
   Handle handle;
   Refuse refuse;
@@ -53,13 +55,14 @@ class Connection {
   void on_deadline(Time now);
   void on_answer(const PendingAnswer& answer, Time now);  // it has moved on, if it is still awaited
 
-  // Since when no request is under way; nullopt while one is.
+  // Since when no request is under way, not even while it opens; nullopt while one is.
   std::optional<Time> idle_since() const;
 
   int socket() const { return socket_.get(); }
 
  private:
   enum class Phase {
+    kOpening,    // before the first request: the handshake of TLS
     kIdle,       // between requests
     kHead,       // some of a request has come
     kBody,       // its head was let through
@@ -69,6 +72,7 @@ class Connection {
 
   void advance(Time now);
 
+  void open(Time now);
   bool read();
   void read_request(Time now);
   void feed_parser();
@@ -93,8 +97,9 @@ class Connection {
   const ConnectionId id_;
   const app::FileDescriptor socket_;
   ConnectionContext& context_;
+  std::unique_ptr<Transport> transport_;
 
-  Phase phase_ = Phase::kIdle;
+  Phase phase_ = Phase::kOpening;
   bool is_over_ = false;
   Time idle_since_ = {};
   std::optional<Time> deadline_ = {};

@@ -36,7 +36,7 @@ constexpr std::chrono::milliseconds kAcceptPause{100};      // when the system h
 
 class EpollServer final : public Server {
  public:
-  EpollServer(const Limits& limits, CheckHead check_head, Handle handle, Refuse refuse,
+  EpollServer(const ServerOptions& options, CheckHead check_head, Handle handle, Refuse refuse,
               ListeningSocket listener, app::FileDescriptor epoll, app::FileDescriptor event);
   ~EpollServer() override;
 
@@ -90,9 +90,10 @@ class EpollServer final : public Server {
   std::thread thread_;  // last: everything above exists before it runs
 };
 
-EpollServer::EpollServer(const Limits& limits, CheckHead check_head, Handle handle, Refuse refuse,
+EpollServer::EpollServer(const ServerOptions& options, CheckHead check_head, Handle handle, Refuse refuse,
                          ListeningSocket listener, app::FileDescriptor epoll, app::FileDescriptor event)
-    : context_{.limits = limits,
+    : context_{.limits = options.limits,
+               .tls = options.tls,
                .check_head = std::move(check_head),
                .handle = std::move(handle),
                .refuse = std::move(refuse),
@@ -283,9 +284,9 @@ Result<std::unique_ptr<Server>> Server::listen(const ServerOptions& options, Che
   if (!epoll.ok() || !event.ok()) {
     return Error{ErrorCode::kIo, "cannot start the server: too many files are open: close other programs"};
   }
-  auto server = std::make_unique<EpollServer>(options.limits, std::move(check_head), std::move(handle),
-                                              std::move(refuse), std::move(listener), std::move(epoll),
-                                              std::move(event));
+  auto server =
+      std::make_unique<EpollServer>(options, std::move(check_head), std::move(handle), std::move(refuse),
+                                    std::move(listener), std::move(epoll), std::move(event));
   OCTAVO_TRY_VOID(server->start());
   return std::unique_ptr<Server>(std::move(server));
 }

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "app/server/http/message.h"
+#include "app/server/http/tls.h"
 #include "engine/base/result.h"
 
 namespace octavo::http {
@@ -68,6 +69,7 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // an address in numbers, or localhost
   std::uint16_t port = 8000;       // 0: any that is free
   Limits limits = {};
+  std::shared_ptr<const TlsIdentity> tls = {};  // nullptr: HTTP as it is
 };
 
 class Server {

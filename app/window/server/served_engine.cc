@@ -36,6 +36,7 @@ Service& ServedEngine::service(ServerDoor& door) {
   reader_ = engine_.open_reader();
   service_ = std::make_unique<Service>(
       *reader_, ServiceOptions{.model_names = served_model_names(engine_.description().model),
+                               .priority = RequestPriority::kBackground,
                                .version = options_.version,
                                .new_hex = random_hex,
                                .unix_time_ms = options_.unix_time_ms,

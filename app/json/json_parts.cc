@@ -1,4 +1,4 @@
-#include "app/chat/json_parts.h"
+#include "app/json/json_parts.h"
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
