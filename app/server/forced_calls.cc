@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -16,11 +17,16 @@ namespace {
 constexpr int kMostForcedCalls = 16;  // a small model repeats itself to the end of the context where it can
 
 // How a family writes one call, around the name and the arguments, and several.
+enum class ArgumentForm : std::uint8_t {
+  kJson,
+  kParameterTags,  // <parameter=NAME>\nVALUE\n</parameter>
+  kKeyTags,        // <arg_key>NAME</arg_key>\n<arg_value>VALUE</arg_value>
+};
 struct CallForm {
   std::string before_name, behind_name, behind_arguments;
   std::string begin = {}, end = {};  // of all calls
   std::string separator = {};        // empty: one call at most
-  std::string_view style = "json";   // of the arguments, as xgrammar names it
+  ArgumentForm arguments = ArgumentForm::kJson;
 };
 
 // nullopt: arguments in a writing of its own.
@@ -40,9 +46,9 @@ std::optional<CallForm> form_of(ToolCallFormat format, std::string_view source) 
     case ToolCallFormat::kFunctionTags:
       return CallForm{.before_name = "<tool_call>\n<function=",
                       .behind_name = ">\n",
-                      .behind_arguments = "\n</function>\n</tool_call>",
+                      .behind_arguments = "</function>\n</tool_call>",
                       .separator = "\n",
-                      .style = "qwen_xml"};
+                      .arguments = ArgumentForm::kParameterTags};
     case ToolCallFormat::kWholeJson:
       return CallForm{
           .before_name = "{\"name\": \"", .behind_name = "\", \"parameters\": ", .behind_arguments = "}"};
@@ -61,10 +67,10 @@ std::optional<CallForm> form_of(ToolCallFormat format, std::string_view source) 
                       .behind_arguments = ""};
     case ToolCallFormat::kArgumentTags:
       return CallForm{.before_name = "<tool_call>",
-                      .behind_name = "\n",
+                      .behind_name = "",
                       .behind_arguments = "\n</tool_call>",
                       .separator = "\n",
-                      .style = "glm_xml"};
+                      .arguments = ArgumentForm::kKeyTags};
     case ToolCallFormat::kDeepSeek: {
       const bool is_fenced = has("```json");
       return CallForm{
@@ -130,23 +136,68 @@ class MarkedTexts {
   std::vector<Mark> tokens_;
 };
 
-// The schema of the arguments, which are an object whatever it says.
-Result<Json> arguments_of(const FunctionTool& tool, std::string_view style, std::vector<std::string>* notes) {
+// A value between tags is text where it may be one, and else JSON (tool_arguments.h reads them).
+Json value_between_tags(const Json& schema, const Json& root) {
+  const Json* meant = &schema;
+  for (int i = 0; i < 16 && meant->is_object() && meant->contains("$ref"); ++i)
+    meant = &root.at(Json::json_pointer((*meant)["$ref"].get<std::string>().substr(1)));
+  if (!meant->is_object()) return {{"type", "any_text"}};
+  const auto is_text = [](const Json& value) { return value.is_string(); };
+  const Json choices =
+      meant->contains("const") ? Json::array({meant->at("const")}) : meant->value("enum", Json::array());
+  if (!choices.empty() && std::ranges::all_of(choices, is_text)) {
+    Json texts = Json::array();
+    for (const Json& text : choices) texts.push_back({{"type", "const_string"}, {"value", text}});
+    return {{"type", "or"}, {"elements", std::move(texts)}};
+  }
+  const Json type = meant->value("type", Json());
+  if (type == "string" && meant->contains("pattern"))
+    return {{"type", "regex"}, {"pattern", meant->at("pattern")}};
+  if (!type.is_string() || type == "string") return {{"type", "any_text"}};
+  Json whole = *meant;
+  for (const char* const definitions : {"$defs", "definitions"}) {
+    if (root.contains(definitions)) whole[definitions] = root[definitions];
+  }
+  return {{"type", "json_schema"}, {"json_schema", std::move(whole)}};
+}
+
+// Of a schema that can be kept.
+Json arguments_between_tags(const Json& schema, ArgumentForm form) {
+  Json elements = Json::array();
+  const Json required = schema.value("required", Json::array());
+  const Json properties = schema.value("properties", Json::object());
+  for (const auto& [name, value] : properties.items()) {
+    const bool has_keys = form == ArgumentForm::kKeyTags;
+    Json one = {
+        {"type", "tag"},
+        {"begin", has_keys ? "\n<arg_key>" + name + "</arg_key>\n<arg_value>" : "<parameter=" + name + ">\n"},
+        {"content", value_between_tags(value, schema)},
+        {"end", has_keys ? "</arg_value>" : "\n</parameter>\n"}};
+    const bool must_be_there = std::ranges::find(required, Json(name)) != required.end();
+    elements.push_back(must_be_there ? std::move(one)
+                                     : Json{{"type", "optional"}, {"content", std::move(one)}});
+  }
+  if (elements.empty()) return {{"type", "const_string"}, {"value", ""}};
+  return sequence_of(std::move(elements));
+}
+
+// The arguments by the function's schema, which are an object whatever it says.
+Result<Json> arguments_of(const FunctionTool& tool, ArgumentForm form, std::vector<std::string>* notes) {
   Json schema = tool.parameters;
   if (!schema.contains("type") && !schema.contains("$ref")) schema["type"] = "object";
-  Json format = {{"type", "json_schema"}, {"json_schema", schema}, {"style", style}};
-  auto read = read_json_schema(dump(schema));
-  if (read) return format;
-  Error error = std::move(read).error();
-  if (tool.strict) {
-    error.message = "tools: the arguments of " + escape_for_message(tool.name) + ": " + error.message;
-    error.subject = "tools";
-    return error;
+  if (auto read = read_json_schema(dump(schema)); !read) {
+    Error error = std::move(read).error();
+    if (tool.strict) {
+      error.message = "tools: the arguments of " + escape_for_message(tool.name) + ": " + error.message;
+      error.subject = "tools";
+      return error;
+    }
+    if (notes != nullptr)
+      notes->push_back("arguments of " + tool.name + " are any JSON object: its schema cannot be kept");
+    schema = {{"type", "object"}};
   }
-  if (notes != nullptr)
-    notes->push_back("arguments of " + tool.name + " are any JSON object: its schema cannot be kept");
-  format["json_schema"] = {{"type", "object"}};
-  return format;
+  if (form != ArgumentForm::kJson) return arguments_between_tags(schema, form);
+  return Json{{"type", "json_schema"}, {"json_schema", std::move(schema)}};
 }
 
 }  // namespace
@@ -171,7 +222,7 @@ Result<Json> forced_calls_format(const std::vector<FunctionTool>& tools, const T
     if (choice.name && tool.name != *choice.name) continue;
     Json elements = Json::array();
     marks.append(form->before_name + tool.name + form->behind_name, elements);
-    OCTAVO_TRY(Json arguments, arguments_of(tool, form->style, &notes));
+    OCTAVO_TRY(Json arguments, arguments_of(tool, form->arguments, &notes));
     elements.push_back(std::move(arguments));
     marks.append(form->behind_arguments, elements);
     each.push_back(sequence_of(std::move(elements)));
@@ -206,7 +257,7 @@ Result<std::optional<Json>> strict_calls_format(const std::vector<FunctionTool>&
     return std::optional<Json>();
   Json tags = Json::array();
   for (const FunctionTool& tool : tools) {
-    OCTAVO_TRY(Json arguments, arguments_of(tool, form->style, nullptr));
+    OCTAVO_TRY(Json arguments, arguments_of(tool, form->arguments, nullptr));
     tags.push_back({{"type", "tag"},
                     {"begin", form->before_name + tool.name + form->behind_name},
                     {"content", std::move(arguments)},
