@@ -108,9 +108,9 @@ Result<std::string> normal_address(std::string_view typed) {
   if (host.empty()) return no_address(typed, "it has no host");
   if (!behind.empty() && (behind.front() != ':' || !is_port(behind.substr(1))))
     return no_address(typed, "its port is no number from 0 to 65535");
-  const bool has_path = address.size() > scheme_end + 3 + authority.size() + 1;
+  const std::size_t path_begin = scheme_end + 3 + authority.size();
   while (address.ends_with('/')) address.pop_back();
-  if (!has_path) address += "/v1";
+  if (address.size() <= path_begin) address += "/v1";
   return address;
 }
 

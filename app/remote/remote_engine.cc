@@ -41,7 +41,10 @@ struct GrowingOutput {
 struct RemoteRequest {
   RequestId id;
   std::int32_t num_outputs = 1;
+  GenerationRequest asked;
   RemoteCall call;
+  std::int32_t first_output =
+      0;  // that this call brings: servers that know no `n` are asked for one after another
   std::uint64_t seed = 0;
   std::int64_t submitted_us = 0;
   int num_tries = 0;
@@ -130,6 +133,7 @@ class RemoteEngine final : public Engine {
           continue;
         }
         remote.call = *std::move(call);
+        remote.asked = request;
         commands_.push_back(SubmitCommand{std::move(remote)});
       }
     }
@@ -273,10 +277,11 @@ class RemoteEngine final : public Engine {
     accept(request, events);
     if (chunk.usage) request.usage = chunk.usage;
     for (const AnswerPiece& piece : chunk.pieces) {
-      const auto index = static_cast<std::size_t>(piece.index);
-      if (index >= request.outputs.size() || request.outputs[index].has_ended) continue;
-      add_piece(request, piece, events);
-      if (!piece.finish_reason.empty()) end_output(request, piece, events);
+      const std::int32_t output = piece.index + request.first_output;
+      if (output >= request.num_outputs || request.outputs[static_cast<std::size_t>(output)].has_ended)
+        continue;
+      add_piece(request, output, piece, events);
+      if (!piece.finish_reason.empty()) end_output(request, output, piece.finish_reason, events);
     }
   }
 
@@ -285,17 +290,18 @@ class RemoteEngine final : public Engine {
       events.push_back(RequestAccepted{request.id, {}, request.seed});
   }
 
-  void add_piece(RemoteRequest& request, const AnswerPiece& piece, std::vector<EngineEvent>& events) {
-    GrowingOutput& output = request.outputs[static_cast<std::size_t>(piece.index)];
+  void add_piece(RemoteRequest& request, std::int32_t index, const AnswerPiece& piece,
+                 std::vector<EngineEvent>& events) {
+    GrowingOutput& output = request.outputs[static_cast<std::size_t>(index)];
     if (!piece.thinking.empty()) {
       const bool begins =
           !std::exchange(output.is_thinking, true) && !std::exchange(output.has_thought, true);
-      add_text(request, piece.index, (begins ? "<think>\n" : "") + piece.thinking, {}, events);
+      add_text(request, index, (begins ? "<think>\n" : "") + piece.thinking, {}, events);
     }
     if (piece.text.empty() && piece.scores.empty()) return;
     const bool ends_thinking = !piece.text.empty() && std::exchange(output.is_thinking, false);
-    if (ends_thinking) add_text(request, piece.index, "\n</think>\n\n", {}, events);
-    add_text(request, piece.index, piece.text, piece.scores, events);
+    if (ends_thinking) add_text(request, index, "\n</think>\n\n", {}, events);
+    add_text(request, index, piece.text, piece.scores, events);
   }
 
   void add_text(RemoteRequest& request, std::int32_t index, const std::string& text,
@@ -319,10 +325,11 @@ class RemoteEngine final : public Engine {
     events.push_back(std::move(event));
   }
 
-  void end_output(RemoteRequest& request, const AnswerPiece& piece, std::vector<EngineEvent>& events) {
-    request.outputs[static_cast<std::size_t>(piece.index)].has_ended = true;
-    OutputFinished event{.request_id = request.id, .output_index = piece.index};
-    event.finish_reason = finish_of(piece.finish_reason, event.detail);
+  void end_output(RemoteRequest& request, std::int32_t index, const std::string& reason,
+                  std::vector<EngineEvent>& events) {
+    request.outputs[static_cast<std::size_t>(index)].has_ended = true;
+    OutputFinished event{.request_id = request.id, .output_index = index};
+    event.finish_reason = finish_of(reason, event.detail);
     events.push_back(std::move(event));
   }
 
@@ -338,6 +345,7 @@ class RemoteEngine final : public Engine {
     if (!error) error = end.error;
     if (!error && request.status != 200)
       error = error_of_answer(request.status, request.error_body, endpoint_.address);
+    if (!error && brings_next_output(request)) return;
     const auto has_ended = [](const GrowingOutput& output) { return output.has_ended; };
     if (!error && !std::ranges::all_of(request.outputs, has_ended)) {
       error = Error{ErrorCode::kIo, std::string(request.events.has_overflowed()
@@ -348,6 +356,24 @@ class RemoteEngine final : public Engine {
     if (error) event = RequestFailed{request.id, *std::move(error), metrics_of(request)};
     requests_.erase(request.id);
     tell({std::move(event)});
+  }
+
+  // Whether a server that knows no `n` is asked for the next answer: it has given one more, and it alone.
+  bool brings_next_output(RemoteRequest& request) const {
+    const auto num_ended = std::ranges::count_if(request.outputs, &GrowingOutput::has_ended);
+    const bool gave_one = num_ended == request.first_output + 1 && num_ended < request.num_outputs &&
+                          request.outputs[static_cast<std::size_t>(request.first_output)].has_ended;
+    if (!gave_one) return false;
+    ++request.first_output;
+    GenerationRequest next = request.asked;
+    next.sampling.n = 1;
+    const std::uint64_t seed = (request.seed + static_cast<std::uint64_t>(request.first_output)) & kMostSeed;
+    Result<RemoteCall> call = remote_call(next, options_.name.model, seed);
+    if (!call) return false;
+    request.call = *std::move(call);
+    request.events = http::EventStream();
+    request.retry_us = 0;
+    return true;
   }
 
   static bool may_try_again(const RemoteRequest& request, const http::TransferEnd& end) {

@@ -49,6 +49,9 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
     first_window_ = FirstWindow::listen(options_.socket_path, [this] { wake_up(); });
   if (!settings.notice.empty()) controller_.show_banner(ui::BannerKind::kNotice, settings.notice);
   scout_ = std::make_unique<ModelScout>(options_.model_places, [this] { wake_up(); });
+  remote_link_ =
+      std::make_unique<RemoteLink>(RemoteKeys(options_.bus_address, remote_keys_path(options_.settings_path)),
+                                   clock_, [this] { wake_up(); });
   two_models_worker_ = std::make_unique<TwoModelsWorker>([this] { wake_up(); });
   controller_.models().set_base(options_.engine);
   controller_.two_models().set_base(options_.engine);
@@ -130,6 +133,7 @@ bool Application::update() {
   close_retired();
   changed |= update_scouted();
   changed |= update_two_models();
+  changed |= update_remote();
   changed |= update_token_counts();
   changed |= update_chats();
   changed |= update_files();

@@ -19,6 +19,7 @@
 #include "app/window/models/engine_closer.h"
 #include "app/window/models/model_loader.h"
 #include "app/window/models/model_scout.h"
+#include "app/window/models/remote_link.h"
 #include "app/window/platform/desktop_bus.h"
 #include "app/window/platform/first_window.h"
 #include "app/window/platform/frame_pacing.h"
@@ -93,6 +94,9 @@ class Application {
   std::vector<HeldEngine> let_go_of_engines();
   bool update_scouted();
   bool update_two_models();
+  bool update_remote();
+  PlanContext plan_by_counting();
+  PlanContext plan_at_once();  // without counting
   bool update_token_counts();
   void apply_actions();
   void perform_effects();
@@ -141,6 +145,7 @@ class Application {
   std::optional<ModelLoad> fallback_;          // what is loaded again should this load fail
   std::optional<ModelLoadRequest> next_load_;  // once the load that was cancelled for it has ended
   std::unique_ptr<ModelScout> scout_;
+  std::unique_ptr<RemoteLink> remote_link_;
   std::unique_ptr<TwoModelsWorker> two_models_worker_;
   std::uint64_t num_frames_drawn_ = 0;
   std::int64_t next_update_us_ = 0;

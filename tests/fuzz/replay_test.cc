@@ -50,7 +50,7 @@ TEST_P(FuzzReplay, KeepsEveryPromise) {
 
 INSTANTIATE_TEST_SUITE_P(All, FuzzReplay,
                          ::testing::Values(&kGgufTarget, &kTokenizerTarget, &kTemplateTarget, &kRequestTarget,
-                                           &kLoadTarget, &kHttpTarget, &kCallTarget),
+                                           &kLoadTarget, &kHttpTarget, &kCallTarget, &kAnswerTarget),
                          [](const auto& info) { return std::string(info.param->name); });
 
 // A mutator that never gets past the first check would test nothing else.

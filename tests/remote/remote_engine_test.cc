@@ -51,9 +51,16 @@ OpenAiServer::Answer with_models(OpenAiServer::Answer answer) {
   };
 }
 
-std::unique_ptr<Engine> connect(const OpenAiServer& server, RemoteEngineOptions options = {}) {
-  options.name = {.address = server.address(), .model = options.name.model};
-  auto engine = connect_remote_engine(options);
+Result<std::unique_ptr<Engine>> connect_to(const std::string& address, const std::string& model,
+                                           const std::string& key = {}) {
+  RemoteEngineOptions options;
+  options.name = {address, model};
+  options.key = key;
+  return connect_remote_engine(options);
+}
+
+std::unique_ptr<Engine> connect(const OpenAiServer& server, const std::string& key = {}) {
+  auto engine = connect_to(server.address(), "", key);
   EXPECT_TRUE(engine) << engine.error().message;
   return engine ? *std::move(engine) : nullptr;
 }
@@ -99,7 +106,7 @@ TEST(RemoteEngine, ConnectsToTheServersFirstModelOrTheOneThatIsNamed) {
   EXPECT_EQ(engine->description().max_model_len, 512);
   EXPECT_EQ(engine->description().num_blocks, 0);
   EXPECT_EQ(engine->kv_snapshot(SnapshotScope::kPool), nullptr);
-  const auto absent = connect_remote_engine({.name = {server.address(), "huge"}});
+  const auto absent = connect_to(server.address(), "huge");
   ASSERT_FALSE(absent);
   EXPECT_EQ(absent.error().message, "the server has no model 'huge'; choose one of its list");
 }
@@ -110,7 +117,7 @@ TEST(RemoteEngine, NobodyThereIsOneSentence) {
     OpenAiServer gone(with_models({}));
     address = gone.address();
   }
-  const auto engine = connect_remote_engine({.name = {address, ""}});
+  const auto engine = connect_to(address, "");
   ASSERT_FALSE(engine);
   EXPECT_NE(engine.error().message.find("nobody answers at"), std::string::npos);
 }
@@ -134,7 +141,7 @@ TEST(RemoteEngine, AQuestionBecomesAChatCompletionAndTheStreamAnAnswer) {
          R"({"choices":[],"usage":{"prompt_tokens":20,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":16}}})",
          "[DONE]"});
   }));
-  const auto engine = connect(server, {.key = "sesame"});
+  const auto engine = connect(server, "sesame");
   GenerationRequest request = question("capital?");
   request.sampling.seed = 42;
   request.sampling.temperature = 0.5;
@@ -234,14 +241,34 @@ TEST(RemoteEngine, SeveralAnswersAreKeptApart) {
   EXPECT_EQ(last_body(server)["n"], 2);
 }
 
+TEST(RemoteEngine, AServerThatKnowsNoNumberOfAnswersIsAskedForEach) {
+  std::atomic<int> turn = 0;
+  OpenAiServer server(with_models([&](const http::Request&, const http::Reply& reply) {
+    OpenAiServer::stream(reply, {delta("answer " + std::to_string(turn++)), end_of("stop"), "[DONE]"});
+  }));
+  const auto engine = connect(server);
+  GenerationRequest request = question("?");
+  request.sampling.n = 3;
+  request.sampling.seed = 10;
+  const auto events = events_of(*engine, engine->submit(request));
+  EXPECT_EQ(failure_of(events), "");
+  for (std::int32_t output = 0; output < 3; ++output)
+    EXPECT_EQ(text_of(events, output), "answer " + std::to_string(output));
+  EXPECT_EQ(turn, 3);
+  EXPECT_EQ(last_body(server)["seed"], 12) << "the same seed would give the same answer";
+  EXPECT_FALSE(last_body(server).contains("n"));
+}
+
 TEST(RemoteEngine, LogProbabilitiesBecomeTokens) {
   OpenAiServer server(with_models([](const http::Request&, const http::Reply& reply) {
-    OpenAiServer::stream(reply,
-                         {R"({"choices":[{"index":0,"delta":{"content":" Paris"},"logprobs":{"content":[
-            {"token":" Par","logprob":-0.25,"bytes":[32,80,97,114],"top_logprobs":[
-              {"token":" Par","logprob":-0.25,"bytes":null},{"token":" Lon","logprob":-2.0,"bytes":null}]},
-            {"token":"is","logprob":-0.5,"bytes":null,"top_logprobs":[]}]}}]})",
-                          end_of("stop"), "[DONE]"});
+    const json best = {{"token", " Par"}, {"logprob", -0.25}, {"bytes", nullptr}};
+    const json other = {{"token", " Lon"}, {"logprob", -2.0}, {"bytes", nullptr}};
+    const json first = {
+        {"token", " Par"}, {"logprob", -0.25}, {"bytes", {32, 80, 97, 114}}, {"top_logprobs", {best, other}}};
+    const json second = {{"token", "is"}, {"logprob", -0.5}, {"top_logprobs", json::array()}};
+    const json choice = {
+        {"index", 0}, {"delta", {{"content", " Paris"}}}, {"logprobs", {{"content", {first, second}}}}};
+    OpenAiServer::stream(reply, {json{{"choices", {choice}}}.dump(), end_of("stop"), "[DONE]"});
   }));
   const auto engine = connect(server);
   GenerationRequest request = question("?");

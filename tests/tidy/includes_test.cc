@@ -96,10 +96,12 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
                       "app/window/job_thread.h", "app/window/models/model_title.h", "ui"})},
       {"app/window/memory", with(kEngine, {"app/window/job_thread.h", "app/window/models/model_title.h",
                                            "engine/core", "engine/experiments", "engine/scheduler", "ui"})},
-      {"app/window/models",
-       with(kEngine, {"app/files", "app/probe", "app/window/chat/token_counter.h", "app/window/job_thread.h",
-                      "app/window/settings.h", "engine/runner/runner_plan.h", "ui"})},
-      {"app/window", with(kEngine, {"app/chat", "app/files", "app/probe", "app/store", "app/window", "ui"})},
+      {"app/window/models", with(kEngine, {"app/files", "app/http_client", "app/probe", "app/remote",
+                                           "app/window/chat/token_counter.h", "app/window/job_thread.h",
+                                           "app/window/platform/secret_service.h", "app/window/settings.h",
+                                           "engine/runner/runner_plan.h", "ui"})},
+      {"app/window",
+       with(kEngine, {"app/chat", "app/files", "app/probe", "app/remote", "app/store", "app/window", "ui"})},
       {"app/main.cc", {"app", "engine"}},
   };
   return kTable;
