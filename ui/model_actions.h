@@ -55,9 +55,30 @@ struct ModelPickerAction
   using variant::variant;
 };
 
+// ---- a model that runs elsewhere
+
+struct OpenRemoteDialog {};
+struct CloseRemoteDialog {};
+// For its models. The key is sent and, where the server takes it, kept; empty: the one that is kept.
+struct AskForRemoteModels {
+  std::string address;
+  std::string key;
+};
+struct ForgetRemoteKey {
+  std::string address;
+};
+struct UseRemoteModel {  // at once, beside the present model
+  std::string address;
+  std::string model;
+};
+struct RemoteModelAction
+    : std::variant<OpenRemoteDialog, CloseRemoteDialog, AskForRemoteModels, ForgetRemoteKey, UseRemoteModel> {
+  using variant::variant;
+};
+
 struct ModelAction
     : std::variant<LoadModel, CancelLoading, ContinueOnCpu, OpenModelPicker, OpenModelFile, LoadModelFile,
-                   AskAboutTinyPool, LendTinyPool, GiveBackPool, ModelPickerAction> {
+                   AskAboutTinyPool, LendTinyPool, GiveBackPool, ModelPickerAction, RemoteModelAction> {
   using variant::variant;
   ModelAction(const ModelAction&);
   ModelAction(ModelAction&&) noexcept;

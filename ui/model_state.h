@@ -14,6 +14,7 @@
 #include "engine/api/engine_options.h"
 #include "engine/api/sampling_advice.h"
 #include "engine/api/template_values.h"
+#include "ui/remote_state.h"
 
 namespace octavo::ui {
 
@@ -30,7 +31,8 @@ struct ModelState {
   std::int32_t block_size = 16;
   std::int32_t num_blocks = 0;
   std::int64_t bytes_per_block = 0;
-  std::int32_t max_model_len = 0;
+  std::int32_t max_model_len = 0;       // 0: a remote one that does not tell
+  bool is_remote = false;               // it runs elsewhere: there is no pool, and nobody counts tokens here
   bool is_demonstration = false;        // the small one that set-up fetches: quick, and often wrong
   SamplingAdvice sampling_advice = {};  // with which new chats begin
   std::vector<TemplateSwitch> template_switches = {};  // what its chats can be told about thinking
@@ -104,6 +106,7 @@ struct ModelInside {
   std::string problem;   // one sentence
   std::string name;
   std::vector<ModelFact> facts;
+  bool is_remote = false;              // it needs no memory here, and nothing can be chosen
   std::int32_t context_length = 0;     // the most that max_model_len may be
   bool has_quantised_weights = false;  // else the type of activations has no effect
   ModelMemory memory;
@@ -143,6 +146,7 @@ struct ModelPickerState {
   ModelLoadOptions options;
   std::optional<ModelLoading> loading;  // while a model loads, also the first one
   std::int32_t num_running = 0;         // answers and comparisons of the present model
+  RemoteDialogState remote;             // in front of the picker
 };
 
 }  // namespace octavo::ui

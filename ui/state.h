@@ -40,6 +40,7 @@ struct UiState {
   DesktopState desktop;
   ModelPickerState picker;  // of models
   TinyPoolState tiny_pool;
+  RemoteLoadState remote_load;  // of the present model, where it runs elsewhere
   FileBrowser files;
   SettingsState settings;
   ServerState server;

@@ -288,6 +288,14 @@ std::vector<ChatMessage> whole_prompt(const ContextQuestion& question) {
   return messages_from(question, 0, {});
 }
 
+ContextPlan plan_without_counting(const ContextQuestion& question) {
+  ContextPlan plan;
+  plan.prompt.messages = whole_prompt(question);
+  plan.prompt.continue_answer = question.continue_answer;
+  plan.prompt.template_values = question.template_values;
+  return plan;
+}
+
 ContextPlan plan_context(const ContextQuestion& question, TokenCounts& counts, std::int64_t today) {
   return Planner(question, counts, today).plan();
 }

@@ -82,6 +82,10 @@ ContextQuestion context_question(const Chat& chat, MessageId last, std::int32_t 
 // Everything that it would send if the context were large enough.
 std::vector<ChatMessage> whole_prompt(const ContextQuestion& question);
 
+// Everything, for a model that runs elsewhere: nobody counts its tokens here, and what is too long its server
+// says. num_tokens stays 0: unknown.
+ContextPlan plan_without_counting(const ContextQuestion& question);
+
 // `today`: seconds since 1970, which a template may print.
 ContextPlan plan_context(const ContextQuestion& question, TokenCounts& counts, std::int64_t today);
 

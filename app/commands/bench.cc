@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/commands/bench_serving.h"
 #include "app/commands/command.h"
 #include "app/commands/engine_flags.h"
 #include "app/commands/request_json.h"
@@ -353,6 +354,7 @@ void add_bench_command(CLI::App& program, int& status) {
              : InterruptGuard::interrupted() ? kExitInterrupted
                                              : report_error(result.error());
   });
+  add_bench_serving_command(*bench, status);
 }
 
 }  // namespace octavo::app

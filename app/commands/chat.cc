@@ -23,6 +23,7 @@
 #include "app/commands/command.h"
 #include "app/commands/engine_flags.h"
 #include "app/commands/start_engine.h"
+#include "app/remote/remote_engine.h"
 #include "engine/base/clock.h"
 #include "engine/base/text.h"
 #include "engine/engine.h"
@@ -146,6 +147,7 @@ class TerminalChat {
   }
 
   ContextPlan plan_now(const ContextQuestion& question) {
+    if (is_remote(engine_.description())) return plan_without_counting(question);
     return plan_context(question, counts_, static_cast<std::int64_t>(std::time(nullptr)));
   }
 
@@ -223,6 +225,11 @@ class TerminalChat {
         AnswerMetrics{.num_prompt_tokens = static_cast<std::int32_t>(output.prompt_token_ids.size()),
                       .num_cached_tokens = output.num_cached_tokens,
                       .request = output.metrics};
+    if (is_remote(engine_.description())) {  // told at the end, if at all
+      message.metrics->num_prompt_tokens =
+          output.metrics.prompt.num_computed + output.metrics.prompt.num_hit_cached;
+      message.metrics->num_cached_tokens = output.metrics.prompt.num_hit_cached;
+    }
     const bool ended_by_token = completion.finish_reason == FinishReason::kStop &&
                                 !std::holds_alternative<std::string>(completion.stop_reason);
     if (ended_by_token && !completion.token_ids.empty()) completion.token_ids.pop_back();
@@ -234,6 +241,7 @@ class TerminalChat {
     const auto* const stop_text = std::get_if<std::string>(&completion.stop_reason);
     message.stop_text = stop_text != nullptr ? *stop_text : std::string();
     message.context_full = completion.finish_reason == FinishReason::kLength &&
+                           !is_remote(engine_.description()) &&
                            num_tokens >= static_cast<std::size_t>(engine_.description().max_model_len);
     if (completion.finish_reason != FinishReason::kLength) return;
     show(message.context_full ? "[the context is full: /continue continues the answer]\n"
@@ -259,11 +267,15 @@ class TerminalChat {
   void show_metrics(const Message& message) {
     const RequestMetrics& metrics = message.metrics->request;
     char line[160];
-    std::snprintf(line, sizeof line, "[%.1f tok/s, first token %.0f ms, reused %d of %d prompt tokens]\n",
+    std::snprintf(line, sizeof line, "[%.1f tok/s, first token %.0f ms",
                   metrics.tpot_us > 0 ? 1e6 / static_cast<double>(metrics.tpot_us) : 0.0,
-                  static_cast<double>(metrics.ttft_us) / 1000.0, message.metrics->num_cached_tokens,
-                  message.metrics->num_prompt_tokens);
+                  static_cast<double>(metrics.ttft_us) / 1000.0);
     show(line);
+    if (message.metrics->num_prompt_tokens > 0) {
+      show(", reused " + std::to_string(message.metrics->num_cached_tokens) + " of " +
+           std::to_string(message.metrics->num_prompt_tokens) + " prompt tokens");
+    }
+    show("]\n");
   }
 
   // A line that begins with '/'. False: leave.
@@ -311,6 +323,8 @@ class TerminalChat {
       }
       chat_.context_policy = *policy;
     }
+    if (is_remote(engine_.description()))
+      return print("the server counts the tokens, and decides what is too long\n");
     const ContextPlan plan = plan_so_far();
     print(std::to_string(plan.num_tokens) + " of " + std::to_string(engine_.description().max_model_len) +
           " tokens; policy: " + std::string(context_policy_name(chat_.context_policy)) + "\n");
@@ -448,7 +462,7 @@ int run_chat(const ChatOptions& options) {
   if (!chat.has_value()) return report_error(chat.error());
   Progress progress(options.engine.verbose);
   const InterruptGuard guard;
-  Result<std::unique_ptr<Engine>> engine = start_engine(options.engine, progress);
+  Result<std::unique_ptr<Engine>> engine = start_engine(options.engine, progress, EnginePlace::kAnywhere);
   if (InterruptGuard::interrupted()) return kExitInterrupted;
   if (!engine.has_value()) return report_error(engine.error());
   return TerminalChat(**engine, *std::move(chat), path).run();

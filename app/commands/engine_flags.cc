@@ -89,7 +89,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   EngineOptions& options = flags.options;
   command.add_option("--model", options.model,
                      "Model file, or org/name in the models folder or the Hugging Face cache (default: "
-                     "SmolLM2-135M-Instruct)");
+                     "SmolLM2-135M-Instruct); for generate and chat also http://ADDRESS/v1#NAME on a server");
   add_computing_flags(command, options);
   command.add_option("--block-size", options.block_size, "Tokens per KV block")->capture_default_str();
   command.add_option("--num-kv-blocks", options.num_kv_blocks, "Blocks in the device pool");

@@ -198,7 +198,7 @@ int run_generate(GenerateOptions& options) {
   if (!planned.has_value()) return report_error(planned.error());
   Progress progress(options.engine.verbose);
   const InterruptGuard guard;
-  Result<std::unique_ptr<Engine>> engine = start_engine(options.engine, progress);
+  Result<std::unique_ptr<Engine>> engine = start_engine(options.engine, progress, EnginePlace::kAnywhere);
   if (InterruptGuard::interrupted()) return kExitInterrupted;
   if (!engine.has_value()) return report_error(engine.error());
 

@@ -1,7 +1,9 @@
 #include "app/commands/start_engine.h"
 
+#include <cstdlib>
 #include <string>
 
+#include "app/remote/remote_engine.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 
@@ -33,9 +35,28 @@ void describe(const EngineDescription& description, const Progress& progress) {
   if (!description.notice.empty()) progress.say(description.notice);
 }
 
+Result<std::unique_ptr<Engine>> connect_to_model(const std::string& path, const Progress& progress) {
+  RemoteEngineOptions options;
+  OCTAVO_TRY(options.name, parse_remote_model(path));
+  const char* const key = std::getenv("OPENAI_API_KEY");
+  if (key != nullptr) options.key = key;
+  auto engine = connect_remote_engine(options, [](double) { return !InterruptGuard::interrupted(); });
+  if (engine)
+    progress.say(escape_for_message((*engine)->description().model.name) + " at " + options.name.address);
+  return engine;
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Engine>> start_engine(const EngineFlags& flags, Progress& progress) {
+Result<std::unique_ptr<Engine>> start_engine(const EngineFlags& flags, Progress& progress,
+                                             EnginePlace place) {
+  if (is_remote_model(flags.options.model)) {
+    if (place == EnginePlace::kAnywhere) return connect_to_model(flags.options.model, progress);
+    return Error{
+        .code = ErrorCode::kInvalidArgument,
+        .message = "--model must be a file here; remote models go with generate, chat and the window",
+        .subject = "--model"};
+  }
   OCTAVO_TRY(const EngineOptions options, resolve(flags));
   Result<std::unique_ptr<Engine>> engine = Engine::create(options, [&](double fraction) {
     progress.show_fraction("loading", fraction);

@@ -50,6 +50,9 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
     first_window_ = FirstWindow::listen(options_.socket_path, [this] { wake_up(); });
   if (!settings.notice.empty()) controller_.show_banner(ui::BannerKind::kNotice, settings.notice);
   scout_ = std::make_unique<ModelScout>(options_.model_places, [this] { wake_up(); });
+  remote_link_ =
+      std::make_unique<RemoteLink>(RemoteKeys(options_.bus_address, remote_keys_path(options_.settings_path)),
+                                   clock_, [this] { wake_up(); });
   two_models_worker_ = std::make_unique<TwoModelsWorker>([this] { wake_up(); });
   server_ = std::make_unique<ServerRunner>(door_, [this] { wake_up(); });
   const std::filesystem::path& settings_path = options_.settings_path;
@@ -139,6 +142,7 @@ bool Application::update() {
   changed |= update_scouted();
   changed |= update_two_models();
   changed |= update_server();
+  changed |= update_remote();
   changed |= update_token_counts();
   changed |= update_chats();
   changed |= update_files();

@@ -19,6 +19,7 @@
 #include "app/window/models/engine_closer.h"
 #include "app/window/models/model_loader.h"
 #include "app/window/models/model_scout.h"
+#include "app/window/models/remote_link.h"
 #include "app/window/platform/desktop_bus.h"
 #include "app/window/platform/first_window.h"
 #include "app/window/platform/frame_pacing.h"
@@ -99,6 +100,9 @@ class Application {
   bool update_two_models();
   bool update_server();
   void lead_programs();
+  bool update_remote();
+  PlanContext plan_by_counting();
+  PlanContext plan_at_once();  // without counting
   bool update_token_counts();
   void apply_actions();
   void perform_effects();
@@ -150,6 +154,7 @@ class Application {
   std::optional<ModelLoad> fallback_;          // what is loaded again should this load fail
   std::optional<ModelLoadRequest> next_load_;  // once the load that was cancelled for it has ended
   std::unique_ptr<ModelScout> scout_;
+  std::unique_ptr<RemoteLink> remote_link_;
   std::unique_ptr<TwoModelsWorker> two_models_worker_;
   std::unique_ptr<ServerRunner> server_;  // ends before the engines that answer
   std::uint64_t shown_log_ = 0;           // version of the door's lines that are shown

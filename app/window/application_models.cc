@@ -3,6 +3,7 @@
 #include <system_error>
 #include <utility>
 
+#include "app/remote/remote_engine.h"
 #include "app/window/application.h"
 #include "app/window/models/model_title.h"
 
@@ -11,7 +12,7 @@ namespace {
 
 bool is_there(const std::string& path) {
   std::error_code ignored;
-  return std::filesystem::is_regular_file(path, ignored);
+  return is_remote_model(path) || std::filesystem::is_regular_file(path, ignored);
 }
 
 }  // namespace
@@ -38,6 +39,7 @@ void Application::perform(ModelEffects effects) {
   if (effects.continue_on_cpu) load_on_cpu();
   if (effects.cancel_loading) loader_.cancel();
   for (ScoutJob& job : effects.scout_jobs) scout_->give(std::move(job));
+  for (RemoteJob& job : effects.remote_jobs) remote_link_->give(std::move(job));
 }
 
 void Application::perform(TwoModelsEffects effects) {
@@ -149,7 +151,7 @@ void Application::take_engine(std::unique_ptr<Engine> engine) {
   present_.token_counter =
       std::make_unique<TokenCounter>(present_.engine->tokenizer(), [this] { wake_up(); });
   controller_.attach_engine(*present_.engine,
-                            [this](PlanWanted wanted) { present_.token_counter->plan(std::move(wanted)); });
+                            is_remote(present_.engine->description()) ? plan_at_once() : plan_by_counting());
   controller_.set_attachment_counter([this](ChatId chat_id, std::uint64_t attachment_id, std::string text) {
     present_.token_counter->count_attachment(chat_id, attachment_id, std::move(text));
   });
@@ -162,6 +164,16 @@ void Application::take_engine(std::unique_ptr<Engine> engine) {
   controller_.models().note_loaded(loading_.options.model, options_.unix_time_ms());
   perform_effects();
   close_retired();
+}
+
+PlanContext Application::plan_by_counting() {
+  return [this](PlanWanted wanted) { present_.token_counter->plan(std::move(wanted)); };
+}
+
+PlanContext Application::plan_at_once() {
+  return [this](const PlanWanted& wanted) {
+    controller_.fold_plan({wanted.purpose, plan_without_counting(wanted.question)});
+  };
 }
 
 void Application::close_retired() {
@@ -177,6 +189,20 @@ bool Application::update_scouted() {
   for (ScoutReport& report : reports) controller_.models().take_scouted(std::move(report));
   if (!reports.empty()) perform_effects();
   return !reports.empty();
+}
+
+// The load is asked for while somebody looks.
+bool Application::update_remote() {
+  const ui::UiState& state = controller_.state();
+  const bool is_watched = state.model.is_remote && state.workspace == ui::Workspace::kMemory;
+  std::optional<WatchedServer> watched;
+  if (is_watched) watched = WatchedServer{state.remote_load.address, state.model.name};
+  remote_link_->watch(std::move(watched));
+  const auto listed = remote_link_->take_listed();
+  for (const RemoteListed& one : listed) controller_.models().take_remote(one);
+  const auto loads = remote_link_->take_loads();
+  for (const RemoteLoadTold& told : loads) controller_.models().take_remote(told);
+  return !listed.empty() || !loads.empty();
 }
 
 bool Application::update_two_models() {

@@ -1,10 +1,18 @@
 #include <utility>
 
 #include "app/probe/probe.h"
+#include "app/remote/remote_engine.h"
 #include "app/window/application.h"
 
 namespace octavo::app {
 namespace {
+
+Result<std::unique_ptr<Engine>> connect(const std::string& path, const LoadProgress& progress,
+                                        const RemoteKeys& keys) {
+  OCTAVO_TRY(RemoteModelName name, parse_remote_model(path));
+  std::string key = keys.find(name.address).key;
+  return connect_remote_engine({.name = std::move(name), .key = std::move(key)}, progress);
+}
 
 // What an untrusted file might do to this process, with the chats in it, it does to a child first.
 Result<std::unique_ptr<Engine>> check_and_load(const EngineOptions& options, const LoadProgress& progress) {
@@ -23,7 +31,12 @@ Result<void> run_window(const WindowOptions& given) {
     return probe_model(path, {.depth = depth});
   };
   const SteadyClock clock;
-  OCTAVO_TRY(auto application, Application::start(options, check_and_load, clock));
+  const RemoteKeys keys(options.bus_address, remote_keys_path(options.settings_path));
+  const auto load = [&keys](const EngineOptions& engine, const LoadProgress& progress) {
+    return is_remote_model(engine.model) ? connect(engine.model, progress, keys)
+                                         : check_and_load(engine, progress);
+  };
+  OCTAVO_TRY(auto application, Application::start(options, load, clock));
   while (application->step()) {
   }
   return {};

@@ -1,7 +1,6 @@
 #include "engine/core/engine_thread.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -10,13 +9,11 @@
 #include <utility>
 
 #include "engine/base/draw_seed.h"
+#include "engine/base/request_counter.h"
 #include "engine/grammar/grammar_compiler.h"
 
 namespace octavo {
 namespace {
-
-// Of all engines of this process: one window may have two for a while, and knows answers by their requests.
-std::atomic<std::uint64_t> next_request_id = 1;
 
 // Calls that the engine has not seen yet. It takes all of them before each step, so a caller that finds the
 // queue full waits for one step at most.
@@ -102,7 +99,7 @@ std::vector<RequestId> EngineThread::submit_all(std::vector<GenerationRequest> r
   const std::int64_t now_us = clock_.now_us();
   std::lock_guard lock(submit_mutex_);
   for (GenerationRequest& request : requests) {
-    request_ids.push_back(RequestId{next_request_id.fetch_add(1, std::memory_order_relaxed)});
+    request_ids.push_back(next_request_id());
     batch.push_back({request_ids.back(), std::move(request), now_us});
   }
   if (!preparer_->submit(std::move(batch))) {

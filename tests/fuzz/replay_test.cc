@@ -50,7 +50,8 @@ TEST_P(FuzzReplay, KeepsEveryPromise) {
 
 INSTANTIATE_TEST_SUITE_P(All, FuzzReplay,
                          ::testing::Values(&kGgufTarget, &kTokenizerTarget, &kTemplateTarget, &kRequestTarget,
-                                           &kLoadTarget, &kHttpTarget, &kCallTarget, &kGrammarTarget),
+                                           &kLoadTarget, &kHttpTarget, &kCallTarget, &kGrammarTarget,
+                                           &kAnswerTarget),
                          [](const auto& info) { return std::string(info.param->name); });
 
 // A mutator that never gets past the first check would test nothing else.

@@ -45,7 +45,7 @@ struct Target {
 };
 
 extern const Target kGgufTarget, kTokenizerTarget, kTemplateTarget, kRequestTarget, kLoadTarget, kHttpTarget,
-    kCallTarget, kGrammarTarget;
+    kCallTarget, kGrammarTarget, kAnswerTarget;
 
 // Ends the program with a sentence, so that both libFuzzer and a person see what broke.
 void require(bool holds, const char* promise);

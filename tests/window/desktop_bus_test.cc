@@ -4,11 +4,7 @@
 #include "app/window/platform/desktop_bus.h"
 
 #include <gtest/gtest.h>
-#include <signal.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <systemd/sd-bus.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -20,42 +16,12 @@
 #include <thread>
 #include <vector>
 
-extern char** environ;
+#include "tests/support/own_bus.h"
 
 namespace octavo::app {
 namespace {
 
-// dbus-daemon, with an address of its own.
-class OwnBus {
- public:
-  OwnBus() {
-    int ends[2] = {-1, -1};
-    if (::pipe(ends) != 0) return;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, ends[1], 3);
-    std::array<const char*, 4> arguments = {
-        "sh", "-c", "exec dbus-daemon --session --nofork --print-address=3 2> /dev/null", nullptr};
-    if (::posix_spawnp(&process_, arguments[0], &actions, nullptr, const_cast<char* const*>(arguments.data()),
-                       environ) != 0)
-      process_ = 0;
-    posix_spawn_file_actions_destroy(&actions);
-    ::close(ends[1]);
-    char c = 0;
-    while (process_ != 0 && ::read(ends[0], &c, 1) == 1 && c != '\n') address_ += c;
-    ::close(ends[0]);
-  }
-  ~OwnBus() {
-    if (process_ == 0) return;
-    ::kill(process_, SIGTERM);
-    ::waitpid(process_, nullptr, 0);
-  }
-  const std::string& address() const { return address_; }
-
- private:
-  pid_t process_ = 0;
-  std::string address_;
-};
+using testing::OwnBus;
 
 // The portal and the notifications of a desktop, in a thread.
 class PlayedDesktop {

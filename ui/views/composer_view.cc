@@ -35,6 +35,7 @@ bool can_send(const UiState& state, const ChatState& chat, const std::string& dr
 std::string meter_text(const UiState& state, const ChatState& chat) {
   if (state.model.phase != ModelPhase::kReady) return "A draft is kept until there is a model.";
   if (!chat.context.refusal.empty()) return chat.context.refusal;
+  if (state.model.is_remote) return "The server counts the tokens.";
   std::string text = with_thousands(chat.context.num_tokens) + " of " +
                      with_thousands(state.model.max_model_len) + " tokens · " +
                      count_text(chat.context.num_blocks, "block");

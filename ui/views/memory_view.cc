@@ -13,6 +13,7 @@
 #include "ui/views/memory/memory_keys.h"
 #include "ui/views/memory/paper_view.h"
 #include "ui/views/memory/prefix_tree_view.h"
+#include "ui/views/memory/remote_load_view.h"
 #include "ui/views/memory/slot_map.h"
 #include "ui/views/memory/state_card_view.h"
 #include "ui/views/memory/tiny_pool_view.h"
@@ -40,7 +41,9 @@ void MemoryView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
   bar_.draw(frame, state, width);
   gap(frame, 8);
   draw_tiny_pool_strip(frame, state, width);
-  if (memory_workspace.page == MemoryPage::kPaper) {
+  if (shows_remote_load(state)) {
+    draw_remote_load(frame, state, {width, std::max(frame.px(300), ImGui::GetContentRegionAvail().y)});
+  } else if (memory_workspace.page == MemoryPage::kPaper) {
     draw_paper(frame, memory_workspace, {width, std::max(frame.px(420), ImGui::GetContentRegionAvail().y)});
   } else if (memory_workspace.page == MemoryPage::kExperts) {
     draw_experts(frame, state, {width, std::max(frame.px(300), ImGui::GetContentRegionAvail().y)});

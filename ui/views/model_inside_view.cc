@@ -284,7 +284,10 @@ void draw_load_buttons(const Frame& frame, const UiState& state, float width) {
       inside.problem.empty() && !inside.reading && (inside.memory.fit == ModelFit::kFits || is_alone);
   const bool interrupts = is_alone && picker.num_running > 0;
   const bool is_present = is_ready && inside.path == state.model.path;
-  const char* const text = interrupts ? "Stop answers and switch" : is_present ? "Reload" : "Load";
+  const char* const text = interrupts         ? "Stop answers and switch"
+                           : inside.is_remote ? "Connect"
+                           : is_present       ? "Reload"
+                                              : "Load";
   const ButtonOptions load{.kind = ButtonKind::kPrimary, .enabled = can_load};
   const float button_pixels = button_width(frame, text, load);
   const ImVec2 low = ImGui::GetCursorScreenPos();
@@ -299,8 +302,9 @@ void draw_load_buttons(const Frame& frame, const UiState& state, float width) {
 // Nothing is loaded yet: what both models need is said where they are compared.
 void draw_compare_button(const Frame& frame, const ModelInside& inside, float width) {
   constexpr std::string_view kText = "Compare with it";
-  const ButtonOptions options{.kind = ButtonKind::kPrimary,
-                              .enabled = !inside.path.empty() && inside.problem.empty() && !inside.reading};
+  const ButtonOptions options{
+      .kind = ButtonKind::kPrimary,
+      .enabled = !inside.path.empty() && inside.problem.empty() && !inside.reading && !inside.is_remote};
   const ImVec2 low = ImGui::GetCursorScreenPos();
   ImGui::SetCursorScreenPos({low.x + width - button_width(frame, kText, options), low.y});
   if (!button(frame, "compare_model", kText, options)) return;
@@ -339,6 +343,7 @@ void draw_body(const Frame& frame, const UiState& state, float width) {
   if (!inside.problem.empty()) return draw_problem(frame, picker, width);
   if (inside.facts.empty()) return line(frame, small_text(frame), "Reading file…");
   draw_facts(frame, inside.facts, width);
+  if (inside.is_remote) return;
   gap(frame, 14);
   if (inside.memory.fit == ModelFit::kUnknown) {
     paragraph(frame, {.em = size::kSmall, .colour = frame.theme.error}, inside.memory.sentence, width);

@@ -106,7 +106,8 @@ void ModelPickerView::draw(const Frame& frame, const UiState& state) {
   begin_part(frame, "inside", {low.x + width - left, height});
   draw_model_inside(frame, state);
   ImGui::EndChild();
-  files_.draw(frame, state.files);  // in front of this one
+  files_.draw(frame, state.files);  // in front of this one, as the next
+  remote_.draw(frame, picker.remote);
   if (end_dialog(frame, picker.open)) frame.actions.push(actions::CloseModelPicker{});
 }
 
@@ -139,6 +140,9 @@ void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2
   const ButtonOptions open{.icon = Icon::kFolder, .help = "Choose a .gguf file on your disk"};
   if (button(frame, "open_file", "Open file…", open))
     frame.actions.push(actions::AskForFile{actions::FileWish::kOpenModel});
+  beside(frame, 8);
+  if (button(frame, "remote_model", "Remote…", {.help = "Use a model that runs on another server"}))
+    frame.actions.push(actions::OpenRemoteDialog{});
   if (picker.scanning) {
     beside(frame, 12);
     const ImVec2 at = ImGui::GetCursorScreenPos();

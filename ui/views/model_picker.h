@@ -12,6 +12,7 @@
 #include "ui/frame.h"
 #include "ui/model_state.h"
 #include "ui/views/file_browser.h"
+#include "ui/views/remote_model_view.h"
 
 namespace octavo::ui {
 
@@ -30,6 +31,7 @@ class ModelPickerView {
   bool was_open_ = false;
   std::string query_;
   FileBrowserView files_;
+  RemoteModelView remote_;
   bool scroll_to_chosen_ = false;
 };
 

@@ -78,6 +78,10 @@ void draw_model_card(const Frame& frame, const UiState& state, float width) {
     line(frame, tiny, "Choose one to get answers", inner);
     return end_card();
   }
+  if (model.is_remote) {
+    line(frame, tiny, "Runs on another server", inner);
+    return end_card();
+  }
   const LevelPoint levels = newest_levels(*state.memory.timeline);
   const auto fraction = [&](std::int32_t blocks) {
     return model.num_blocks > 0 ? static_cast<double>(blocks) / model.num_blocks : 0.0;

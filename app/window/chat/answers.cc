@@ -250,8 +250,13 @@ void Answers::end_message(const AnswerUnderWay& answer, const RequestMetrics& me
   message.error = error;
   if (message.finish_reason != FinishReason::kAbort) message.stopped_repeating = false;
   message.metrics = AnswerMetrics{answer.num_prompt_tokens, answer.num_cached_tokens.value_or(0), metrics};
+  if (answer.num_prompt_tokens == 0) {  // a remote engine tells at the end, if at all
+    const PromptAccount& prompt = metrics.prompt;
+    message.metrics->num_prompt_tokens = prompt.num_computed + prompt.num_hit_cached;
+    message.metrics->num_cached_tokens = prompt.num_hit_cached;
+  }
   message.context_full =
-      message.finish_reason == FinishReason::kLength &&
+      message.finish_reason == FinishReason::kLength && answer.num_prompt_tokens > 0 &&
       answer.num_prompt_tokens + answer.num_tokens >= answer.engine->description().max_model_len;
   const auto* const stop_text = std::get_if<std::string>(&answer.stop_reason);
   message.stop_text = stop_text != nullptr ? *stop_text : std::string();

@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "app/remote/remote_engine.h"
 #include "app/window/models/model_inside.h"
 #include "app/window/models/model_title.h"
 #include "engine/base/home_folder.h"
@@ -21,6 +22,29 @@ constexpr int kDeepestFolder = 3;  // below the models folder: organisation/name
 constexpr std::size_t kMostRows = 500;
 
 std::string shown_text(const fs::path& path) { return sanitise_utf8(path.string()); }
+
+// Nobody is asked for it: whether the server is there shows when it is used.
+ui::ModelRow remote_row(const std::string& path) {
+  ui::ModelRow row;
+  row.path = path;
+  row.name = row.file_name = model_title(path, {});
+  row.folder = sanitise_utf8(path.substr(0, path.find('#')));
+  row.summary = "remote · " + row.folder;
+  row.is_read = true;
+  return row;
+}
+
+ui::ModelInside remote_inside(const std::string& path) {
+  ui::ModelInside inside;
+  inside.is_remote = true;
+  inside.name = model_title(path, {});
+  inside.facts = {{"Server", sanitise_utf8(path.substr(0, path.find('#')))},
+                  {"Model", inside.name},
+                  {"Memory", "on the server"}};
+  inside.memory.fit = ui::ModelFit::kFits;
+  inside.path = path;
+  return inside;
+}
 
 ui::ModelRow new_row(const fs::path& path) {
   ui::ModelRow row;
@@ -146,6 +170,11 @@ std::vector<ui::ModelRow> ModelScout::list(const ListModels& job) const {
     row.is_default = path == places_.default_model;
   };
   for (const RecentModel& model : job.recent) {
+    if (is_remote_model(model.path)) {
+      rows.push_back(remote_row(model.path));
+      rows.back().last_used_ms = model.used_ms;
+      continue;
+    }
     add(model.path, model.used_ms);
     folders.insert(fs::path(model.path).parent_path());
   }
@@ -167,6 +196,7 @@ Result<ModelDescription> ModelScout::describe(const std::string& path) const {
 }
 
 void ModelScout::read(ui::ModelRow& row) const {
+  if (row.is_read) return;  // a remote one
   row.is_read = true;
   if (!row.is_present) {
     row.problem = "The file no longer exists.";
@@ -205,6 +235,7 @@ Result<void> ModelScout::open_preview(const std::string& path) {
 }
 
 ui::ModelInside ModelScout::look(LookInside job) {
+  if (is_remote_model(job.options.model)) return remote_inside(job.options.model);
   job.options.model = expand_home(job.options.model, places_.home).string();
   ui::ModelInside inside;
   if (const auto opened = open_preview(job.options.model); opened) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 
+#include "app/remote/remote_engine.h"
 #include "engine/base/ascii.h"
 #include "engine/base/text.h"
 
@@ -62,6 +63,10 @@ bool says_nothing(const std::string& title) {
 }  // namespace
 
 std::string model_title(std::string_view path, std::string_view name_in_file) {
+  if (is_remote_model(path)) {  // what stands behind the address is its name
+    const std::string_view name = path.substr(std::min(path.size(), path.find('#') + 1));
+    return sanitise_utf8(name.empty() ? path : name);
+  }
   const std::string stem = std::filesystem::path(path).stem().string();
   std::string title(without_quantisation(without_part(stem)));
   std::replace_if(

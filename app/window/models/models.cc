@@ -2,6 +2,7 @@
 
 #include <filesystem>
 
+#include "app/remote/remote_engine.h"
 #include "app/window/models/model_title.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
@@ -12,6 +13,7 @@ namespace octavo::app {
 namespace {
 
 std::string model_details(const EngineDescription& description) {
+  if (is_remote(description)) return "runs elsewhere · " + description.model.path;
   return parameters_text(description.model.num_parameters) + " parameters · " + description.device + " " +
          description.isa + " · " + count_text(description.threads, "thread");
 }
@@ -19,7 +21,7 @@ std::string model_details(const EngineDescription& description) {
 }  // namespace
 
 Models::Models(const Engines& engines, std::vector<RecentModel> recent, ui::UiState& state)
-    : engines_(engines), state_(state), picker_(state.picker) {
+    : engines_(engines), state_(state), picker_(state.picker), remote_(state) {
   picker_.set_recent(std::move(recent));
 }
 
@@ -37,6 +39,9 @@ void Models::describe(const EngineDescription& description) {
   model.num_blocks = description.num_blocks;
   model.bytes_per_block = description.bytes_per_block;
   model.max_model_len = description.max_model_len;
+  model.is_remote = is_remote(description);
+  const auto remote = parse_remote_model(description.model.path);
+  remote_.describe(model.is_remote && remote ? remote->address : std::string());
   model.is_demonstration =
       std::filesystem::path(description.model.path).filename() == model::default_model_path().filename();
   model.sampling_advice = description.model.sampling_advice;
@@ -108,8 +113,9 @@ void Models::show_no_model(const std::string& path, const std::string& problem) 
 
 void Models::apply(const ui::actions::AskAboutTinyPool& a) {
   const Engine* engine = engines_.newest();
-  state_.tiny_pool.question = engine != nullptr ? a.question : ui::TinyPoolQuestion::kNone;
-  if (engine == nullptr) return;
+  const bool has_pool = engine != nullptr && !is_remote(engine->description());
+  state_.tiny_pool.question = has_pool ? a.question : ui::TinyPoolQuestion::kNone;
+  if (!has_pool) return;
   const EngineDescription& present = engine->description();
   const EngineOptions tiny = with_tiny_pool({.block_size = present.block_size}, present.max_model_len);
   state_.tiny_pool.num_blocks = *tiny.num_kv_blocks;
@@ -153,6 +159,13 @@ void Models::apply(const ui::actions::OpenModelFile& a) {
 void Models::apply(const ui::actions::ModelPickerAction& a) {
   picker_.set_present(present_memory());
   picker_.apply(a);
+}
+
+void Models::apply(const ui::actions::RemoteModelAction& a) {
+  remote_.apply(a);
+  RemoteEffects wanted = remote_.take_effects();
+  for (RemoteJob& job : wanted.jobs) effects_.remote_jobs.push_back(std::move(job));
+  if (wanted.load_path) picker_.load(*wanted.load_path);
 }
 
 void Models::take_scouted(ScoutReport report) { picker_.take(std::move(report)); }

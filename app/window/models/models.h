@@ -12,6 +12,7 @@
 
 #include "app/window/models/engines.h"
 #include "app/window/models/model_picker.h"
+#include "app/window/models/remote_models.h"
 #include "engine/base/result.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
@@ -27,6 +28,7 @@ struct ModelEffects {
   bool settings_changed = false;
   std::vector<ScoutJob> scout_jobs = {};
   std::optional<ModelLoadRequest> load = {};  // another model
+  std::vector<RemoteJob> remote_jobs = {};
 };
 
 class Models {
@@ -49,7 +51,10 @@ class Models {
   // The picker, for the model that is held against the present one.
   void choose_second();
   void apply(const ui::actions::ModelPickerAction& a);
+  void apply(const ui::actions::RemoteModelAction& a);
   void take_scouted(ScoutReport report);
+  void take_remote(const RemoteListed& listed) { remote_.take(listed); }
+  void take_remote(const RemoteLoadTold& told) { remote_.take(told); }
 
   // The engine that answers from now on.
   void describe(const EngineDescription& description);
@@ -76,6 +81,7 @@ class Models {
   const Engines& engines_;
   ui::UiState& state_;
   ModelPicker picker_;
+  RemoteModels remote_;
   ModelEffects effects_;
 };
 

@@ -19,6 +19,8 @@ LLAMA_TOOLS = ("llama-bench", "llama-batched-bench", "llama-quantize", "llama-pe
 LLAMA_BUILDS = {  # folder -> flags, programs
     "build": (("-DGGML_NATIVE=ON", "-DGGML_OPENMP=ON"), LLAMA_TOOLS),
     "build-own-threads": (("-DGGML_NATIVE=ON", "-DGGML_OPENMP=OFF"), ("llama-bench", "llama-batched-bench")),
+    "build-server": (("-DGGML_NATIVE=ON", "-DGGML_OPENMP=ON", "-DLLAMA_BUILD_SERVER=ON", "-DLLAMA_BUILD_UI=OFF", "-DLLAMA_USE_PREBUILT_UI=OFF"),
+                     ("llama-server",)),
     "build-avx2": (("-DGGML_NATIVE=OFF", "-DGGML_AVX512=OFF"), ("llama-bench",)),
 }
 IK_TOOLS = ("llama-bench", "llama-batched-bench")
