@@ -146,7 +146,8 @@ std::string_view known_bytes(const tokenizer::Tokenizer& tokenizer, TokenId id) 
 std::string text_between(const tokenizer::Tokenizer& tokenizer, const PromptWithAnswer& tokens,
                          std::size_t begin, std::size_t end) {
   std::string text;
-  for (std::size_t i = begin; i < std::min(end, tokens.size()); ++i) text += known_bytes(tokenizer, tokens[i]);
+  for (std::size_t i = begin; i < std::min(end, tokens.size()); ++i)
+    text += known_bytes(tokenizer, tokens[i]);
   return text;
 }
 

@@ -24,10 +24,10 @@ enum class RequestForm { kCompletions, kChatCompletions };
 // Who is asked, and how.
 struct LoadTarget {
   std::string name;  // in tables and plots
-  Endpoint endpoint;
+  Endpoint endpoint = {};
   std::string url = {};  // where requests go: the endpoint's address and a path
   RequestForm form = RequestForm::kCompletions;
-  std::string model;
+  std::string model = {};
   bool ignore_eos = false;
   std::optional<double> temperature = 0.0;  // none: the server's own
   std::string extra_body = {};              // members of a JSON object, put into every request; empty: none

@@ -148,7 +148,8 @@ TEST(GrammarCompiler, FurtherPropertiesAreNoneOfTheListedOnes) {
   EXPECT_FALSE(allows_text(R"({"größe": 1})"));
   EXPECT_FALSE(allows_text("{\"gr\xc3\": 1}")) << "half of a character";
   const auto escaped = compiled(
-      compiler, JsonSchema{R"({"properties":{"a\"b":{"type":"null"}},"additionalProperties":{"type":"integer"}})"});
+      compiler,
+      JsonSchema{R"({"properties":{"a\"b":{"type":"null"}},"additionalProperties":{"type":"integer"}})"});
   ASSERT_TRUE(escaped);
   EXPECT_TRUE(accepts(*escaped, kVocabulary, R"({"a\"b": null, "a": 1, "ab": 2})"));
   EXPECT_FALSE(accepts(*escaped, kVocabulary, R"({"a\"b": 1})"));

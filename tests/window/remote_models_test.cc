@@ -51,7 +51,7 @@ class PlayedKeyring {
     sd_bus_start(bus_);
     static const sd_bus_vtable kService[] = {
         SD_BUS_VTABLE_START(0),
-        SD_BUS_METHOD("OpenSession", "sv", "vo", open_session, SD_BUS_VTABLE_UNPRIVILEGED),
+        SD_BUS_METHOD("OpenSession", "sv", "vo", open_channel, SD_BUS_VTABLE_UNPRIVILEGED),
         SD_BUS_METHOD("SearchItems", "a{ss}", "aoao", search, SD_BUS_VTABLE_UNPRIVILEGED), SD_BUS_VTABLE_END};
     static const sd_bus_vtable kCollection[] = {
         SD_BUS_VTABLE_START(0),
@@ -88,8 +88,8 @@ class PlayedKeyring {
 
  private:
   static PlayedKeyring& self_of(void* data) { return *static_cast<PlayedKeyring*>(data); }
-  static int open_session(sd_bus_message* message, void*, sd_bus_error*) {
-    return sd_bus_reply_method_return(message, "vo", "s", "", "/session/1");
+  static int open_channel(sd_bus_message* message, void*, sd_bus_error*) {
+    return sd_bus_reply_method_return(message, "vo", "s", "", "/channel/1");
   }
   static int search(sd_bus_message* message, void* data, sd_bus_error*) {
     auto& self = self_of(data);
@@ -116,7 +116,7 @@ class PlayedKeyring {
     sd_bus_message* reply = nullptr;
     sd_bus_message_new_method_return(message, &reply);
     sd_bus_message_open_container(reply, SD_BUS_TYPE_STRUCT, "oayays");
-    sd_bus_message_append(reply, "o", "/session/1");
+    sd_bus_message_append(reply, "o", "/channel/1");
     sd_bus_message_append_array(reply, SD_BUS_TYPE_BYTE, nullptr, 0);
     sd_bus_message_append_array(reply, SD_BUS_TYPE_BYTE, self.secret_.data(), self.secret_.size());
     sd_bus_message_append(reply, "s", "text/plain");

@@ -56,7 +56,7 @@ BusMessage call_to(sd_bus* bus, const char* path, const char* interface, const c
   return BusMessage(message);
 }
 
-Result<std::string> open_session_of(sd_bus* bus) {
+Result<std::string> open_channel_of(sd_bus* bus) {
   const BusMessage call = call_to(bus, kSecretsPath, kServiceInterface, "OpenSession");
   if (call == nullptr || sd_bus_message_append(call.get(), "sv", "plain", "s", "") < 0) return no_keyring();
   OCTAVO_TRY(const BusMessage reply, ask(bus, call.get()));
@@ -82,9 +82,9 @@ Result<std::vector<std::string>> items_of(sd_bus* bus, const std::string& name) 
   return items;
 }
 
-Result<std::string> secret_of(sd_bus* bus, const std::string& item, const std::string& session) {
+Result<std::string> secret_of(sd_bus* bus, const std::string& item, const std::string& channel) {
   const BusMessage call = call_to(bus, item.c_str(), kItemInterface, "GetSecret");
-  if (call == nullptr || sd_bus_message_append(call.get(), "o", session.c_str()) < 0) return no_keyring();
+  if (call == nullptr || sd_bus_message_append(call.get(), "o", channel.c_str()) < 0) return no_keyring();
   OCTAVO_TRY(const BusMessage reply, ask(bus, call.get()));
   const void* bytes = nullptr;
   std::size_t size = 0;
@@ -96,7 +96,7 @@ Result<std::string> secret_of(sd_bus* bus, const std::string& item, const std::s
 }
 
 int append_item(sd_bus_message* message, const std::string& name, const std::string& secret,
-                const std::string& session) {
+                const std::string& channel) {
   const std::string label = "Octavo: key of " + name;
   const auto steps = {
       sd_bus_message_open_container(message, SD_BUS_TYPE_ARRAY, "{sv}"),
@@ -105,7 +105,7 @@ int append_item(sd_bus_message* message, const std::string& name, const std::str
                             "application", "octavo", "server", name.c_str()),
       sd_bus_message_close_container(message),
       sd_bus_message_open_container(message, SD_BUS_TYPE_STRUCT, "oayays"),
-      sd_bus_message_append(message, "o", session.c_str()),
+      sd_bus_message_append(message, "o", channel.c_str()),
       sd_bus_message_append_array(message, SD_BUS_TYPE_BYTE, nullptr, 0),
       sd_bus_message_append_array(message, SD_BUS_TYPE_BYTE, secret.data(), secret.size()),
       sd_bus_message_append(message, "s", "text/plain"),
@@ -122,16 +122,16 @@ Result<std::optional<std::string>> SecretService::find(const std::string& name) 
   OCTAVO_TRY(const SecretsBus bus, open_secrets(bus_address_));
   OCTAVO_TRY(const std::vector<std::string> items, items_of(bus.get(), name));
   if (items.empty()) return std::optional<std::string>();
-  OCTAVO_TRY(const std::string session, open_session_of(bus.get()));
-  OCTAVO_TRY(std::string secret, secret_of(bus.get(), items.front(), session));
+  OCTAVO_TRY(const std::string channel, open_channel_of(bus.get()));
+  OCTAVO_TRY(std::string secret, secret_of(bus.get(), items.front(), channel));
   return std::optional(std::move(secret));
 }
 
 Result<void> SecretService::keep(const std::string& name, const std::string& secret) const {
   OCTAVO_TRY(const SecretsBus bus, open_secrets(bus_address_));
-  OCTAVO_TRY(const std::string session, open_session_of(bus.get()));
+  OCTAVO_TRY(const std::string channel, open_channel_of(bus.get()));
   const BusMessage call = call_to(bus.get(), kDefaultCollection, kCollectionInterface, "CreateItem");
-  if (call == nullptr || append_item(call.get(), name, secret, session) < 0) return no_keyring();
+  if (call == nullptr || append_item(call.get(), name, secret, channel) < 0) return no_keyring();
   OCTAVO_TRY(const BusMessage reply, ask(bus.get(), call.get()));
   const char *item = nullptr, *prompt = nullptr;
   if (sd_bus_message_read(reply.get(), "oo", &item, &prompt) < 0) return no_keyring();
