@@ -138,8 +138,8 @@ TEST_F(ServiceTest, BesideAWindowEveryRequestIsOfTheBackground) {
   priority_ = RequestPriority::kBackground;
   start();
   answer_all("a");
-  for (const char* path : {"/v1/completions", "/v1/responses"})
-    ask("POST", path, R"({"prompt": "a", "input": "a", "priority": 0})");
+  ask("POST", "/v1/completions", R"({"prompt": "a", "priority": 0})");
+  ask("POST", "/v1/responses", R"({"input": "a"})");
   ASSERT_EQ(engine_.requests().size(), 2u);
   for (const GenerationRequest& request : engine_.requests())
     EXPECT_EQ(request.priority, RequestPriority::kBackground);
