@@ -172,7 +172,10 @@ std::optional<StructuredOutput> read_structured_output(FieldReader& fields) {
   given.push_back(read_text_form<RegularExpression>(fields, "guided_regex"));
   given.push_back(read_choice(fields, "guided_choice"));
   given.push_back(read_text_form<GrammarText>(fields, "guided_grammar"));
-  given.push_back(read_schema(fields, "json_schema"));
+  // llama.cpp's clients send an empty one for none.
+  if (const Json* const schema = fields.find("json_schema");
+      schema != nullptr && *schema != "" && !schema->empty())
+    given.push_back(read_schema(fields, "json_schema"));
   given.push_back(read_text_form<GrammarText>(fields, "grammar"));
   given.push_back(read_tag(fields, "structural_tag"));
   return take_one(fields, std::move(given));

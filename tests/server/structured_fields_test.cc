@@ -71,9 +71,12 @@ TEST(StructuredFields, EveryProtocolSaysItInItsOwnWords) {
 }
 
 TEST(StructuredFields, TextIsNoForm) {
-  EXPECT_EQ(asked(parse_chat_completion,
-                  kChat + R"(, "response_format": {"type": "text"}, "guided_json": null, "grammar": ""})"),
-            std::nullopt);
+  EXPECT_EQ(
+      asked(
+          parse_chat_completion,
+          kChat +
+              R"(, "response_format": {"type": "text"}, "guided_json": null, "grammar": "", "json_schema": {}})"),
+      std::nullopt);
   EXPECT_EQ(asked(parse_response_call,
                   R"({"input": "a", "text": {"format": {"type": "text"}, "verbosity": "low"}})"),
             std::nullopt);
