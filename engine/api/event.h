@@ -52,10 +52,10 @@ struct EmbeddingComputed {
 struct TokensGenerated {
   RequestId request_id;
   std::int32_t output_index = 0;
-  std::vector<TokenId> token_ids;
-  std::vector<float> logprobs;
-  std::vector<std::vector<TokenLogprob>> top_logprobs;
-  std::string text;
+  std::vector<TokenId> token_ids = {};
+  std::vector<float> logprobs = {};
+  std::vector<std::vector<TokenLogprob>> top_logprobs = {};
+  std::string text = {};
   std::int64_t ttft_us = 0;  // RequestMetrics::ttft_us, which is known from the first token on
 };
 
@@ -82,8 +82,8 @@ struct OutputFinished {
 
 struct RequestFinished {
   RequestId request_id;
-  std::vector<std::optional<float>> prompt_logprobs;
-  RequestMetrics metrics;
+  std::vector<std::optional<float>> prompt_logprobs = {};
+  RequestMetrics metrics = {};
   std::vector<std::vector<TokenLogprob>> prompt_top_logprobs = {};
 };
 

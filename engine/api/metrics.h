@@ -48,7 +48,7 @@ struct KvTotals {
   std::int32_t peak_host_used_blocks = 0;
   std::int32_t num_states = 0, num_host_states = 0;
   std::int64_t bytes_per_state = 0;
-  StateTotals states;
+  StateTotals states = {};
   std::int32_t window = 0;  // tokens
   std::int32_t num_window_blocks = 0, num_host_window_blocks = 0;
   std::int64_t bytes_per_window_block = 0;

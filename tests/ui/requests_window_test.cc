@@ -138,7 +138,7 @@ TEST_F(RequestsWindow, ProgramsAndChatsAskOneEngineAndStandInOneList) {
   EXPECT_EQ(client->route, "/v1/chat/completions");
   EXPECT_EQ(client->num_generated, 8);
   ASSERT_TRUE(client->account);
-  EXPECT_EQ(num_reused(*client->account) + client->account->num_computed, client->num_prompt);
+  EXPECT_EQ(ui::num_reused(*client->account) + client->account->num_computed, client->num_prompt);
   const auto own = std::find_if(rows.begin(), rows.end(), [](const auto& row) { return row.is_of_window; });
   EXPECT_EQ(own->client, chat().title);
   EXPECT_EQ(own->route, "chat");
