@@ -70,8 +70,12 @@ TEST_F(RemoteModelWindow, IsFoundByItsAddressAnswersAndShowsItsServersLoad) {
     context->SetRef("remote_models");
     context->ItemClick("**/ask_for_models");
     for (int i = 0; i < 2'000 && state().picker.remote.models.empty(); ++i) context->Yield();
-    write_screenshot("remote-models");
-    context->ItemClick("**/$$0/use_model");
+  });
+  ASSERT_FALSE(state().picker.remote.models.empty()) << state().picker.remote.problem;
+  write_screenshot("remote-models");
+  play([](ImGuiTestContext* context) {
+    context->SetRef("remote_models");
+    context->ItemClick("**/use_model");
     context->Yield(3);
   });
   ASSERT_TRUE(loop_until([this] { return state().model.name == "far-away"; }))

@@ -104,6 +104,9 @@ void draw_legend(const Frame& frame, const ChatState& chat) {
 void draw_chat_memory_view(const Frame& frame, const UiState& state, const ChatState& chat) {
   const float width = ImGui::GetContentRegionAvail().x;
   heading_line(frame, "This chat in memory");
+  if (state.model.is_remote)
+    return paragraph(frame, tiny_text(frame), "Its blocks are on the server, which does not show them.",
+                     width);
   paragraph(frame, tiny_text(frame), counts_text(chat.memory), width);
   gap(frame, 10);
   int pointed = -1;

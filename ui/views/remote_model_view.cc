@@ -1,5 +1,7 @@
 #include "ui/views/remote_model_view.h"
 
+#include <algorithm>
+
 #include "engine/base/format.h"
 #include "ui/model_actions.h"
 #include "ui/views/dialog.h"
@@ -8,7 +10,8 @@
 namespace octavo::ui {
 namespace {
 
-constexpr float kWidth = 560, kModelsHeight = 260;
+constexpr float kWidth = 560, kModelHeight = 38;
+constexpr std::size_t kMostModelsAtOnce = 7;
 
 std::string model_note(const RemoteModelRow& model) {
   return model.context_len > 0 ? with_thousands(model.context_len) + " tokens"
@@ -67,7 +70,8 @@ void RemoteModelView::draw_models(const Frame& frame, const RemoteDialogState& d
   if (!dialog.problem.empty())
     return paragraph(frame, {.em = size::kSmall, .colour = frame.theme.error}, dialog.problem, width);
   if (dialog.models.empty()) return;
-  ImGui::BeginChild("models", {width, frame.px(kModelsHeight)}, ImGuiChildFlags_NavFlattened);
+  const auto num_shown = static_cast<float>(std::min(dialog.models.size(), kMostModelsAtOnce));
+  ImGui::BeginChild("models", {width, frame.px(kModelHeight * num_shown)}, ImGuiChildFlags_NavFlattened);
   const float inner = ImGui::GetContentRegionAvail().x;
   for (std::size_t i = 0; i < dialog.models.size(); ++i) {
     const RemoteModelRow& model = dialog.models[i];

@@ -84,7 +84,7 @@ void MemoryToolbar::draw(const Frame& frame, const UiState& window, float width)
     ImGui::SetCursorScreenPos({x, y + frame.px(3)});
     if (chip(frame, "close_recording", "Back to live")) frame.actions.push(actions::CloseRecording{});
     tooltip(frame, is_lesson ? "Close the lesson (Esc)" : "Close the recording (Esc)");
-  } else {
+  } else if (!window.model.is_remote) {
     draw_memory_bar(frame, state.bar, std::min(end - x - frame.px(16), frame.px(520)));
   }
   const ImVec2 buttons = one_row ? ImVec2{end, at.y} : ImVec2{at.x, y + frame.px(kHeight)};

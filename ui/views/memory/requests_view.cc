@@ -14,7 +14,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kRowHeight = 30, kHeadHeight = 26, kCellGap = 12;
-constexpr float kWideWithMap = 1180, kMapWidth = 440;
+constexpr float kWideWithMap = 1200, kMapWidth = 470;
 constexpr float kLeastList = 200, kLeastDetail = 520, kListShare = 0.34f;
 
 struct ColumnLook {

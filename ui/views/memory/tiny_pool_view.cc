@@ -54,13 +54,14 @@ void answer(const Frame& frame, const TinyPoolState& pool, actions::RunningAnswe
 }  // namespace
 
 void draw_tiny_pool_button(const Frame& frame, const UiState& state) {
-  const bool can_lend = state.model.phase == ModelPhase::kReady && !state.tiny_pool.is_lent &&
-                        state.memory_workspace.source == MemorySource::kLive;
+  const bool can_lend = state.model.phase == ModelPhase::kReady && !state.model.is_remote &&
+                        !state.tiny_pool.is_lent && state.memory_workspace.source == MemorySource::kLive;
   const ButtonOptions options{.width = kTinyPoolButton,
                               .height = 30,
                               .enabled = can_lend,
-                              .help = state.tiny_pool.is_lent ? "A tiny pool is lent already"
-                                                              : "See chats being swapped out and back"};
+                              .help = state.model.is_remote     ? "The pool is on the server"
+                                      : state.tiny_pool.is_lent ? "A tiny pool is lent already"
+                                                                : "See chats being swapped out and back"};
   if (button(frame, "tiny_pool", "Try a tiny pool…", options))
     frame.actions.push(actions::AskAboutTinyPool{TinyPoolQuestion::kLend});
 }
