@@ -9,6 +9,7 @@
 
 #include "app/remote/remote_engine.h"
 #include "tests/support/openai_server.h"
+#include "tests/ui/drawn_text.h"
 #include "tests/ui/window_fixture.h"
 
 namespace octavo::testing {
@@ -82,6 +83,9 @@ TEST_F(RemoteModelWindow, IsFoundByItsAddressAnswersAndShowsItsServersLoad) {
       << state().picker.remote.problem;
   EXPECT_TRUE(state().model.is_remote);
   EXPECT_FALSE(state().picker.open);
+  draw_frames(2);
+  EXPECT_TRUE(is_said("What you write is sent there."));
+  EXPECT_FALSE(is_said("Nothing leaves it."));
 
   application_->controller().apply(act::SendMessage{chat().id, "hello there"});
   application_->update();

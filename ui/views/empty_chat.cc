@@ -70,6 +70,12 @@ void draw_demonstration(const Frame& frame, float middle, float top, float room)
   ImGui::EndChild();
 }
 
+std::string who_answers(const ModelState& model) {
+  if (model.phase != ModelPhase::kReady) return "There is no model yet to answer.";
+  if (model.is_remote) return model.name + " runs on another server. What you write is sent there.";
+  return model.name + " runs on this computer. Nothing leaves it.";
+}
+
 }  // namespace
 
 void draw_empty_chat(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,
@@ -87,9 +93,7 @@ void draw_empty_chat(const Frame& frame, const UiState& state, const ChatState& 
   const float middle = low.x + extent.x * 0.5f;
   const float top = std::floor(low.y + std::max(frame.px(16), (extent.y - height) * 0.42f));
   draw_middle(frame, heading, "What would you like to talk about?", middle, top, width);
-  const std::string where = has_model ? state.model.name + " runs on this computer. Nothing leaves it."
-                                      : "There is no model yet to answer.";
-  draw_middle(frame, small_text(frame), where, middle, top + frame.px(44), width);
+  draw_middle(frame, small_text(frame), who_answers(state.model), middle, top + frame.px(44), width);
   if (has_model && state.model.is_demonstration) draw_demonstration(frame, middle, top + frame.px(72), width);
   if (!has_room) return;
   const ImVec2 card{std::floor((width - (columns - 1) * frame.px(kGap)) / columns), frame.px(kCardHeight)};
