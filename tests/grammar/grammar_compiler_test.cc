@@ -280,8 +280,9 @@ TEST(ConfinedWork, GivesBackWhatItMadeOrWhyItMadeNothing) {
   EXPECT_EQ(run_confined([]() -> std::string { throw 1; }, limits, {}).end, WorkEnd::kCrashed);
   EXPECT_EQ(run_confined([]() -> std::string { std::abort(); }, limits, {}).end, WorkEnd::kCrashed);
   const auto spin = []() -> std::string {
-    for (volatile int i = 0;; i = i + 1) {
+    for (volatile bool goes_on = true; goes_on;) {
     }
+    return {};
   };
   EXPECT_EQ(run_confined(spin, limits, {}).end, WorkEnd::kTimeLimit);
 }

@@ -279,7 +279,8 @@ void Rules::check_admission(const ScheduledStep& step, RequestId admitted) {
 
 void Rules::note_ends(std::span<const EngineEvent> events) {
   const bool has_ended = std::ranges::any_of(events, [](const EngineEvent& event) {
-    return std::holds_alternative<OutputFinished>(event) || std::holds_alternative<RequestFailed>(event);
+    return std::holds_alternative<OutputFinished>(event) || std::holds_alternative<RequestFinished>(event) ||
+           std::holds_alternative<RequestFailed>(event);  // an embedding has no outputs that finish
   });
   if (has_ended) num_steps_without_progress_ = 0;  // others begin where it was about to draw
 }
