@@ -52,7 +52,7 @@ struct KvTotals {
   std::int32_t window = 0;  // tokens
   std::int32_t num_window_blocks = 0, num_host_window_blocks = 0;
   std::int64_t bytes_per_window_block = 0;
-  WindowTotals windows;
+  WindowTotals windows = {};
 };
 
 // What became of every prompt token of a request until its first token: the five
