@@ -277,12 +277,12 @@ class Chats(ClientTest):
         for choice in ["required", {"type": "function", "name": "clock"}]:
             tool = {"type": "function", **TOOL["function"]}
             answer = self.openai.responses.create(model=self.model, input="What time is it in Rome?", tools=[tool],
-                                                  tool_choice=choice, max_output_tokens=200)
+                                                  tool_choice=choice, max_output_tokens=200, temperature=0)
             self.assertEqual([item.type for item in answer.output][0], "function_call")
             self.assertIsInstance(json.loads(answer.output[0].arguments)["place"], str)
         for choice in [{"type": "any"}, {"type": "tool", "name": "clock"}]:
             message = self.anthropic.messages.create(
-                model=self.model, max_tokens=200, messages=QUESTION, tool_choice=choice,
+                model=self.model, max_tokens=200, messages=QUESTION, tool_choice=choice, extra_body={"temperature": 0},
                 tools=[{"name": "clock", "input_schema": TOOL["function"]["parameters"]}])
             self.assertEqual((message.stop_reason, message.content[0].type), ("tool_use", "tool_use"))
             self.assertIsInstance(message.content[0].input["place"], str)
