@@ -33,7 +33,7 @@ int open_window(const EngineFlags& flags) {
   options.engine = flags.options;
   options.recording = flags.recording;
   options.files = flags.files;
-  options.version = OCTAVO_VERSION;
+  options.version = program_version();
   options.socket_path = default_socket_path(options.chats_path);
   if (!flags.new_window && hand_over(options.socket_path, files_of(flags)) == HandOver::kTaken)
     return kExitOk;

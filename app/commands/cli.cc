@@ -49,6 +49,8 @@ void refuse_options_before_command(const CLI::App& program) {
 
 }  // namespace
 
+std::string_view program_version() { return OCTAVO_VERSION; }
+
 int run_command_line(int argc, const char* const* argv, const OpenWindow& open_window) {
   CLI::App program(
       "Octavo: local chat that shows its KV memory at work. Without a command, opens the window.", "octavo");

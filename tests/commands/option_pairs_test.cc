@@ -85,6 +85,7 @@ class OptionPairs : public testing::Test {
     test::tiny_draft({.own_output = true}).write(path("model.gguf"));
     write("prompt.txt", "a");
     write("text.txt", "a text");
+    write("grammar.txt", "root ::= \"a\"");
     write("messages.json", R"([{"role": "user", "content": "a"}])");
     write("requests.jsonl", "{\"prompt\": \"a\"}\n");
     write("chat.json", "");
@@ -141,7 +142,13 @@ class OptionPairs : public testing::Test {
         {"--api-key-file", path("text.txt")},
         {"--allowed-host", "a.example"},
         {"--allowed-origin", "http://a.example"},
-        {"--served-model-name", "a"}};
+        {"--served-model-name", "a"},
+        {"--tls-certificate", path("text.txt")},
+        {"--tls-key", path("text.txt")},
+        {"--json-schema", "{}"},
+        {"--regex", "a+"},
+        {"--grammar", path("grammar.txt")},
+        {"--choice", "a"}};
     const auto found = values.find(option.name);
     if (found != values.end()) return found->second;
     if (option.type.find('|') != std::string::npos) return option.type.substr(0, option.type.find('|'));

@@ -414,10 +414,10 @@ TEST_F(EngineCoreTest, ACancelTellsTheBestOfWhatThereIs) {
 TEST_F(EngineCoreTest, SaysThatARequestForbidsAllThatCouldCome) {
   script_ = [](RequestId, std::size_t) { return -1; };
   submit(TextPrompt{"a"}, {.max_tokens = 4, .allowed_token_ids = {{kA}}});
-  EXPECT_EQ(
-      run()[0].error->message,
-      "no token could come next: allowed_token_ids, bad_words and min_tokens together forbid all that the "
-      "model finds possible; allow more");
+  EXPECT_EQ(run()[0].error->message,
+            "no token could come next: structured_output, allowed_token_ids, bad_words, logit_bias and "
+            "min_tokens together forbid all that the "
+            "model finds possible; allow more");
 }
 
 TEST_F(EngineCoreTest, GivesTopLogprobsOnlyWhenAsked) {

@@ -369,7 +369,9 @@ std::string cut_off(const std::vector<DrawnText>& texts) {
 namespace {
 
 // Labels of what asks for more, of what is under way, and ranges: their ellipsis leaves nothing out.
-constexpr const char* kOwnEllipses[] = {"Choose a model file…",
+constexpr const char* kOwnEllipses[] = {"Remote…",
+                                        "Server for other programs…",
+                                        "Choose a model file…",
                                         "Try a tiny pool…",
                                         "This chapter as a lesson…",
                                         "Choose a model…",

@@ -503,6 +503,7 @@ TEST_P(WindowSweep, OfRequestsAndTheServer) {
     apply(act::RenameChat{chat().id, kLongTitle});
     ASSERT_TRUE(loop_until([this] { return chat().activity == Activity::kIdle; }));
   }
+  apply(act::ShowWorkspace{Workspace::kMemory});
   const auto& requests = state().memory_workspace.requests;
   ASSERT_TRUE(
       loop_until([&] { return requests.rows->size() == 2 && !requests.rows->front().cause.empty(); }));

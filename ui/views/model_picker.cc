@@ -120,7 +120,8 @@ void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2
   gap(frame, 8);
   const std::vector<std::size_t> matching = model_rows_matching(picker.rows, query_);
   move_choice(frame, state, matching);
-  const float bottom = frame.px(44);
+  const bool stacks_buttons = extent.x < frame.px(300);
+  const float bottom = frame.px(stacks_buttons ? 90 : 44);
   begin_part(frame, "rows", {extent.x, ImGui::GetContentRegionAvail().y - bottom});
   const float inner = ImGui::GetContentRegionAvail().x;
   for (const std::size_t index : matching) {
@@ -140,7 +141,11 @@ void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2
   const ButtonOptions open{.icon = Icon::kFolder, .help = "Choose a .gguf file on your disk"};
   if (button(frame, "open_file", "Open file…", open))
     frame.actions.push(actions::AskForFile{actions::FileWish::kOpenModel});
-  beside(frame, 8);
+  if (stacks_buttons) {
+    gap(frame, 8);
+  } else {
+    beside(frame, 8);
+  }
   if (button(frame, "remote_model", "Remote…", {.help = "Use a model that runs on another server"}))
     frame.actions.push(actions::OpenRemoteDialog{});
   if (picker.scanning) {
