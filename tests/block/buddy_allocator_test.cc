@@ -176,7 +176,7 @@ TEST(BuddyAllocator, KeepsWhatItPromisesAGroupInWhateverOrderItIsTaken) {
     EXPECT_EQ(std::ranges::all_of(sizes, [&](std::int32_t size) { return buddies.take(size).has_value(); }),
               promised);
   }
-  EXPECT_GT(num_promised, 50);
+  EXPECT_GT(num_promised, 20);  // about 70
   EXPECT_LT(num_promised, 450);
 }
 
