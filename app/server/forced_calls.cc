@@ -21,11 +21,14 @@ enum class ArgumentForm : std::uint8_t {
   kJson,
   kParameterTags,  // <parameter=NAME>\nVALUE\n</parameter>
   kKeyTags,        // <arg_key>NAME</arg_key>\n<arg_value>VALUE</arg_value>
+  kInvokeTags,     // <｜DSML｜parameter name="NAME" string="true">VALUE</｜DSML｜parameter>\n
+  kGemma,          // NAME:<|"|>TEXT<|"|>,NAME:JSON
+  kPython,         // NAME="TEXT", NAME=JSON
 };
 struct CallForm {
   std::string before_name, behind_name, behind_arguments;
-  std::string begin = {}, end = {};  // of all calls
-  std::string separator = {};        // empty: one call at most
+  std::string begin = {}, end = {};           // of all calls
+  std::optional<std::string> separator = {};  // none: one call at most
   ArgumentForm arguments = ArgumentForm::kJson;
 };
 
@@ -54,8 +57,7 @@ std::optional<CallForm> form_of(ToolCallFormat format, std::string_view source) 
           .before_name = "{\"name\": \"", .behind_name = "\", \"parameters\": ", .behind_arguments = "}"};
     case ToolCallFormat::kMistral: {
       if (has("[ARGS]"))
-        return CallForm{
-            .before_name = "[TOOL_CALLS]", .behind_name = "[ARGS]", .behind_arguments = "", .separator = ""};
+        return CallForm{.before_name = "[TOOL_CALLS]", .behind_name = "[ARGS]", .behind_arguments = ""};
       CallForm form = list;
       form.begin = "[TOOL_CALLS][";
       form.end = "]";
@@ -89,8 +91,28 @@ std::optional<CallForm> form_of(ToolCallFormat format, std::string_view source) 
       return form;
     }
     case ToolCallFormat::kGemma:
+      return CallForm{.before_name = "<|tool_call>call:",
+                      .behind_name = "{",
+                      .behind_arguments = "}<tool_call|>",
+                      .separator = "",
+                      .arguments = ArgumentForm::kGemma};
     case ToolCallFormat::kPython:
-    case ToolCallFormat::kInvokeTags: return std::nullopt;
+      return CallForm{.before_name = "",
+                      .behind_name = "(",
+                      .behind_arguments = ")",
+                      .begin = "<|tool_call_start|>[",
+                      .end = "]<|tool_call_end|>",
+                      .separator = ", ",
+                      .arguments = ArgumentForm::kPython};
+    case ToolCallFormat::kInvokeTags:
+      if (!has("｜DSML｜")) return std::nullopt;  // Muse, whose calls stand in messages of their own
+      return CallForm{.before_name = "<｜DSML｜invoke name=\"",
+                      .behind_name = "\">\n",
+                      .behind_arguments = "</｜DSML｜invoke>\n",
+                      .begin = "<｜DSML｜function_calls>\n",
+                      .end = "</｜DSML｜function_calls>",
+                      .separator = "",
+                      .arguments = ArgumentForm::kInvokeTags};
   }
   return std::nullopt;
 }
@@ -126,9 +148,27 @@ class MarkedTexts {
     }
   }
 
+  // The content between two marks: text in it ends where the second begins.
+  Json between(std::string_view begin, Json content, std::string_view end) const {
+    Json before = Json::array(), behind = Json::array();
+    append(begin, before);
+    append(end, behind);
+    Json tag = {{"type", "tag"},
+                {"begin", mark_of_tag(before.back())},
+                {"content", std::move(content)},
+                {"end", mark_of_tag(behind.front())}};
+    before.back() = std::move(tag);
+    before.insert(before.end(), behind.begin() + 1, behind.end());
+    return before.size() == 1 ? Json(before.front()) : sequence_of(std::move(before));
+  }
+
   bool empty() const { return tokens_.empty(); }
 
  private:
+  static Json mark_of_tag(const Json& element) {
+    return element.at("type") == "token" ? element : element.at("value");
+  }
+
   struct Mark {
     std::string_view text;
     TokenId token_id;
@@ -136,53 +176,127 @@ class MarkedTexts {
   std::vector<Mark> tokens_;
 };
 
-// A value between tags is text where it may be one, and else JSON (tool_arguments.h reads them).
-Json value_between_tags(const Json& schema, const Json& root) {
+// The schema that a value has to keep, of a schema that can be kept; nothing: it may be anything.
+const Json* meant_schema(const Json& schema, const Json& root) {
   const Json* meant = &schema;
   for (int i = 0; i < 16 && meant->is_object() && meant->contains("$ref"); ++i)
     meant = &root.at(Json::json_pointer((*meant)["$ref"].get<std::string>().substr(1)));
-  if (!meant->is_object()) return {{"type", "any_text"}};
+  return meant->is_object() ? meant : nullptr;
+}
+
+// A schema that stands for itself.
+Json value_as_json(Json schema, const Json& root) {
+  for (const char* const definitions : {"$defs", "definitions"}) {
+    if (schema.is_object() && root.contains(definitions)) schema[definitions] = root[definitions];
+  }
+  return {{"type", "json_schema"}, {"json_schema", std::move(schema)}};
+}
+
+// A value between marks is text where it may be one, and else JSON (tool_arguments.h reads them).
+struct MarkedValue {
+  Json format;
+  bool is_text = true;
+};
+MarkedValue marked_value(const Json& schema, const Json& root) {
+  const Json any_text = {{"type", "any_text"}};
+  const Json* const meant = meant_schema(schema, root);
+  if (meant == nullptr) return {any_text};
   const auto is_text = [](const Json& value) { return value.is_string(); };
   const Json choices =
       meant->contains("const") ? Json::array({meant->at("const")}) : meant->value("enum", Json::array());
   if (!choices.empty() && std::ranges::all_of(choices, is_text)) {
     Json texts = Json::array();
     for (const Json& text : choices) texts.push_back({{"type", "const_string"}, {"value", text}});
-    return {{"type", "or"}, {"elements", std::move(texts)}};
+    return {Json{{"type", "or"}, {"elements", std::move(texts)}}};
   }
   const Json type = meant->value("type", Json());
   if (type == "string" && meant->contains("pattern"))
-    return {{"type", "regex"}, {"pattern", meant->at("pattern")}};
-  if (!type.is_string() || type == "string") return {{"type", "any_text"}};
-  Json whole = *meant;
-  for (const char* const definitions : {"$defs", "definitions"}) {
-    if (root.contains(definitions)) whole[definitions] = root[definitions];
-  }
-  return {{"type", "json_schema"}, {"json_schema", std::move(whole)}};
+    return {Json{{"type", "regex"}, {"pattern", meant->at("pattern")}}};
+  if (!type.is_string() || type == "string") return {any_text};
+  return {value_as_json(*meant, root), /*is_text=*/false};
 }
 
-// Of a schema that can be kept.
-Json arguments_between_tags(const Json& schema, ArgumentForm form) {
-  Json elements = Json::array();
-  const Json required = schema.value("required", Json::array());
-  const Json properties = schema.value("properties", Json::object());
-  for (const auto& [name, value] : properties.items()) {
-    const bool has_keys = form == ArgumentForm::kKeyTags;
-    Json one = {
-        {"type", "tag"},
-        {"begin", has_keys ? "\n<arg_key>" + name + "</arg_key>\n<arg_value>" : "<parameter=" + name + ">\n"},
-        {"content", value_between_tags(value, schema)},
-        {"end", has_keys ? "</arg_value>" : "\n</parameter>\n"}};
-    const bool must_be_there = std::ranges::find(required, Json(name)) != required.end();
-    elements.push_back(must_be_there ? std::move(one)
-                                     : Json{{"type", "optional"}, {"content", std::move(one)}});
+// Names and values as a family writes them, where that is no JSON.
+class MarkedArguments {
+ public:
+  MarkedArguments(ArgumentForm form, const MarkedTexts& marks) : form_(form), marks_(marks) {}
+
+  // Of a schema that can be kept.
+  Json format_of(const Json& schema) const {
+    const Json required = schema.value("required", Json::array());
+    const Json properties = schema.value("properties", Json::object());
+    if (properties.empty()) return {{"type", "const_string"}, {"value", ""}};
+    Json needed = Json::array(), optional = Json::array(), in_order = Json::array();
+    for (const auto& [name, value] : properties.items()) {
+      Json one = argument(name, value, schema);
+      const bool must_be_there = std::ranges::find(required, Json(name)) != required.end();
+      (must_be_there ? needed : optional).push_back(one);
+      in_order.push_back(must_be_there ? std::move(one) : optional_of(std::move(one)));
+    }
+    if (separator().empty()) return sequence_of(std::move(in_order));
+    return separated(needed, optional);
   }
-  if (elements.empty()) return {{"type", "const_string"}, {"value", ""}};
-  return sequence_of(std::move(elements));
-}
+
+ private:
+  static Json optional_of(Json format) { return {{"type", "optional"}, {"content", std::move(format)}}; }
+  std::string_view separator() const {
+    if (form_ == ArgumentForm::kGemma) return ",";
+    return form_ == ArgumentForm::kPython ? ", " : "";
+  }
+
+  Json argument(const std::string& name, const Json& schema, const Json& root) const {
+    if (form_ == ArgumentForm::kPython)  // whose literals JSON's can be read as
+      return sequence_of({{{"type", "const_string"}, {"value", name + "="}}, value_as_json(schema, root)});
+    MarkedValue value = marked_value(schema, root);
+    Json& format = value.format;
+    switch (form_) {
+      case ArgumentForm::kKeyTags:
+        return marks_.between("\n<arg_key>" + name + "</arg_key>\n<arg_value>", std::move(format),
+                              "</arg_value>");
+      case ArgumentForm::kInvokeTags:
+        return marks_.between(
+            "<｜DSML｜parameter name=\"" + name + "\" string=\"" + (value.is_text ? "true" : "false") + "\">",
+            std::move(format), "</｜DSML｜parameter>\n");
+      case ArgumentForm::kGemma:
+        if (value.is_text) return marks_.between(name + ":<|\"|>", std::move(format), "<|\"|>");
+        return sequence_of({{{"type", "const_string"}, {"value", name + ":"}}, std::move(format)});
+      default: return marks_.between("<parameter=" + name + ">\n", std::move(format), "\n</parameter>\n");
+    }
+  }
+
+  // Those that must be there first: then each of the others brings its separator. Where none must, any of the
+  // others may be the first.
+  Json separated(const Json& needed, const Json& optional) const {
+    const Json separator_format = {{"type", "const_string"}, {"value", separator()}};
+    const auto add_others = [&](Json& elements, std::size_t first) {
+      for (std::size_t i = first; i < optional.size(); ++i)
+        elements.push_back(optional_of(sequence_of({separator_format, optional[i]})));
+    };
+    if (!needed.empty()) {
+      Json elements = Json::array();
+      for (const Json& one : needed) {
+        if (!elements.empty()) elements.push_back(separator_format);
+        elements.push_back(one);
+      }
+      add_others(elements, 0);
+      return sequence_of(std::move(elements));
+    }
+    Json beginnings = Json::array();
+    for (std::size_t first = 0; first < optional.size(); ++first) {
+      Json elements = Json::array({optional[first]});
+      add_others(elements, first + 1);
+      beginnings.push_back(sequence_of(std::move(elements)));
+    }
+    return optional_of({{"type", "or"}, {"elements", std::move(beginnings)}});
+  }
+
+  ArgumentForm form_;
+  const MarkedTexts& marks_;
+};
 
 // The arguments by the function's schema, which are an object whatever it says.
-Result<Json> arguments_of(const FunctionTool& tool, ArgumentForm form, std::vector<std::string>* notes) {
+Result<Json> arguments_of(const FunctionTool& tool, ArgumentForm form, const MarkedTexts& marks,
+                          std::vector<std::string>* notes) {
   Json schema = tool.parameters;
   if (!schema.contains("type") && !schema.contains("$ref")) schema["type"] = "object";
   if (auto read = read_json_schema(dump(schema)); !read) {
@@ -196,7 +310,7 @@ Result<Json> arguments_of(const FunctionTool& tool, ArgumentForm form, std::vect
       notes->push_back("arguments of " + tool.name + " are any JSON object: its schema cannot be kept");
     schema = {{"type", "object"}};
   }
-  if (form != ArgumentForm::kJson) return arguments_between_tags(schema, form);
+  if (form != ArgumentForm::kJson) return MarkedArguments(form, marks).format_of(schema);
   return Json{{"type", "json_schema"}, {"json_schema", std::move(schema)}};
 }
 
@@ -212,8 +326,8 @@ Result<Json> forced_calls_format(const std::vector<FunctionTool>& tools, const T
     return Error{
         .code = ErrorCode::kUnsupported,
         .message =
-            "tool_choice: this model writes calls in a form of its own that is no JSON, so that none can "
-            "be forced; use auto or none",
+            "tool_choice: this model writes calls in messages of their own, so that none can be forced; "
+            "use auto or none",
         .subject = "tool_choice"};
   }
   const MarkedTexts marks(family, model);
@@ -222,7 +336,7 @@ Result<Json> forced_calls_format(const std::vector<FunctionTool>& tools, const T
     if (choice.name && tool.name != *choice.name) continue;
     Json elements = Json::array();
     marks.append(form->before_name + tool.name + form->behind_name, elements);
-    OCTAVO_TRY(Json arguments, arguments_of(tool, form->arguments, &notes));
+    OCTAVO_TRY(Json arguments, arguments_of(tool, form->arguments, marks, &notes));
     elements.push_back(std::move(arguments));
     marks.append(form->behind_arguments, elements);
     each.push_back(sequence_of(std::move(elements)));
@@ -231,10 +345,9 @@ Result<Json> forced_calls_format(const std::vector<FunctionTool>& tools, const T
   Json all = Json::array();
   marks.append(form->begin, all);
   all.push_back(one);
-  const bool may_be_many = !choice.only_first && (!form->separator.empty() || !form->end.empty());
-  if (may_be_many) {
+  if (!choice.only_first && form->separator) {
     Json next = Json::array();
-    marks.append(form->separator, next);
+    marks.append(*form->separator, next);
     next.push_back(one);
     all.push_back({{"type", "repeat"},
                    {"min", 0},
@@ -253,11 +366,12 @@ Result<std::optional<Json>> strict_calls_format(const std::vector<FunctionTool>&
   const ToolCallFormat family = tool_call_format(source);
   const std::optional<CallForm> form = form_of(family, source);
   const bool begins_with_mark = form && form->begin.empty() && form->before_name.starts_with("<tool_call>");
-  if (std::ranges::none_of(tools, is_strict) || !begins_with_mark || !MarkedTexts(family, model).empty())
+  const MarkedTexts marks(family, model);
+  if (std::ranges::none_of(tools, is_strict) || !begins_with_mark || !marks.empty())
     return std::optional<Json>();
   Json tags = Json::array();
   for (const FunctionTool& tool : tools) {
-    OCTAVO_TRY(Json arguments, arguments_of(tool, form->arguments, nullptr));
+    OCTAVO_TRY(Json arguments, arguments_of(tool, form->arguments, marks, nullptr));
     tags.push_back({{"type", "tag"},
                     {"begin", form->before_name + tool.name + form->behind_name},
                     {"content", std::move(arguments)},

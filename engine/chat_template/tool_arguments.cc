@@ -284,7 +284,7 @@ class PythonCalls {
   }
 
   bool read_escape(std::string& text) {
-    constexpr std::string_view kNames = "nrt0\\'\"", kMeanings{"\n\r\t\0\\'\"", 7};
+    constexpr std::string_view kNames = "nrtbf0\\'\"", kMeanings{"\n\r\t\b\f\0\\'\"", 9};
     if (cursor_.at_end()) return false;
     const char c = cursor_.take_bytes(1).front();
     if (const std::size_t name = kNames.find(c); name != std::string_view::npos) {

@@ -131,7 +131,8 @@ const std::vector<std::string> kFamilies = {
     "<tool_call>",          "<tool_call><function=", "<|python_tag|>",
     "[TOOL_CALLS]",         "[TOOL_CALLS][ARGS]",    "<|channel|><|message|>",
     "<arg_key><tool_call>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁begin｜>```json",
-    "<|tool_call|>",
+    "<|tool_call|>",        "<|tool_call>",          "<|tool_call_start|>",
+    "<｜DSML｜invoke",
 };
 
 TEST(ForcedCalls, AreWhatTheReaderOfTheFamilyFinds) {
