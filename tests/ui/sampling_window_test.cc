@@ -65,6 +65,43 @@ TEST_F(SamplingWindow, EverythingCanBeTyped) {
   write_screenshot("sampling-panel-end");
 }
 
+TEST_F(SamplingWindow, AnswersCanHaveAForm) {
+  open_panel();
+  SamplingParams before = chat().sampling;
+  before.ignore_eos = true;
+  application_->controller().apply(act::ChangeSampling{chat().id, before});
+  scroll_to_end();
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/form_json");
+    context->Yield(2);
+    IM_CHECK(chat().sampling.structured_output == StructuredOutput(AnyJsonObject{}));
+    IM_CHECK(!chat().sampling.ignore_eos);
+    context->ItemClick("**/form_choices");
+    context->Yield(2);
+    IM_CHECK(!chat().sampling.structured_output.has_value());  // until there is a choice
+    scroll_to_end();
+    context->Yield(2);
+    type(context, "**/##form_choices_text", "yes");
+    context->KeyPress(ImGuiKey_Enter);
+    context->KeyChars("no");
+    context->Yield(2);
+    IM_CHECK(chat().sampling.structured_output == StructuredOutput(ChoiceOfTexts{{"yes", "no"}}));
+    context->ItemClick("**/form_pattern");
+    context->Yield(2);
+    type(context, "**/##form_pattern_text", "[0-9]+");
+    IM_CHECK(chat().sampling.structured_output == StructuredOutput(RegularExpression{"[0-9]+"}));
+  });
+  write_screenshot("sampling-form");
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/form_choices");  // what was typed is still there
+    context->Yield(2);
+    IM_CHECK(chat().sampling.structured_output == StructuredOutput(ChoiceOfTexts{{"yes", "no"}}));
+    context->ItemClick("**/form_free");
+    context->Yield(2);
+    IM_CHECK(!chat().sampling.structured_output.has_value());
+  });
+}
+
 TEST_F(SamplingWindow, WhatIsOutOfRangeIsAnsweredByASentence) {
   open_panel();
   const SamplingParams before = chat().sampling;

@@ -77,6 +77,7 @@ bool draw_flags(const Frame& frame, SamplingParams& sampling, float width) {
   bool changed = draw_choice(frame, "include_stop", "The stop text itself",
                              "Whether the answer ends with the stop text that ended it.", kKeeps, kKeepIds,
                              sampling.include_stop_str_in_output, width);
+  if (sampling.structured_output) return changed;  // its form ends an answer
   changed |= draw_choice(frame, "ignore_eos", "When the model ends its answer",
                          "Go on: the answer goes past the model's own end, to its longest length.", kEnds,
                          kEndIds, sampling.ignore_eos, width);
@@ -284,6 +285,9 @@ bool SamplingFields::draw(const Frame& frame, SamplingParams& sampling, float wi
                         "The model cannot write these texts as they stand here. One on each line.",
                         "one on each line", &SamplingParams::bad_words, sampling, width);
   changed |= draw_flags(frame, sampling, width);
+  heading_line(frame, "Form of answers");
+  gap(frame, 6);
+  changed |= form_.draw(frame, sampling, width);
   return changed;
 }
 

@@ -12,6 +12,7 @@
 
 #include "engine/api/sampling_params.h"
 #include "ui/frame.h"
+#include "ui/widgets/answer_form_field.h"
 
 namespace octavo::ui {
 
@@ -25,7 +26,10 @@ class SamplingFields {
   // True when a value was changed; what was not changed keeps its value to the last digit.
   bool draw(const Frame& frame, SamplingParams& sampling, float width);
   // Other values come: what was typed belongs to the old ones.
-  void forget() { fields_.clear(); }
+  void forget() {
+    fields_.clear();
+    form_ = {};
+  }
 
  private:
   // What stands in a field, and the value that it stands for.
@@ -45,6 +49,7 @@ class SamplingFields {
   Field& field(const char* id, const std::string& now);
 
   std::map<std::string, Field> fields_;  // by id
+  AnswerFormField form_;
 };
 
 }  // namespace octavo::ui
