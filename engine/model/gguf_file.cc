@@ -11,6 +11,7 @@
 
 #include "engine/base/text.h"
 #include "engine/model/limits.h"
+#include "engine/model/vocabulary_reader.h"
 
 namespace octavo::model {
 namespace {
@@ -147,6 +148,8 @@ std::span<const std::byte> GgufFile::bytes_of(const GgufTensor& tensor) const {
   return shards_[tensor.shard].file->bytes().subspan(static_cast<std::size_t>(tensor.byte_offset),
                                                      static_cast<std::size_t>(tensor.num_bytes));
 }
+
+Result<tokenizer::Vocabulary> GgufFile::read_vocabulary() const { return model::read_vocabulary(header()); }
 
 Result<void> GgufFile::verify_unchanged() const {
   for (const Shard& shard : shards_) OCTAVO_TRY_VOID(shard.file->verify_unchanged());
