@@ -1,8 +1,5 @@
 #include "engine/model/weights.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -12,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/half.h"
+#include "engine/model/file_mapping.h"
 #include "kernels/dequantize.h"
 
 namespace octavo::model {
@@ -105,15 +103,6 @@ Result<MadeMatrix> made(const StoredMatrix& stored) {
   OCTAVO_TRY_VOID(stored.reader->read(stored.first_row, stored.rows, matrix.owned));
   matrix.source.bytes = matrix.owned;
   return matrix;
-}
-
-// Packed weights are read from their own memory: the mapped pages would only compete with them. They come
-// back from the file should anybody look again.
-void release_pages(std::span<const std::byte> bytes) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
 }
 
 // Prepares matrices and counts how far it has come.
