@@ -11,6 +11,7 @@
 
 #include "engine/base/text.h"
 #include "engine/model/limits.h"
+#include "engine/model/sampling_advice.h"
 #include "engine/model/vocabulary_reader.h"
 
 namespace octavo::model {
@@ -150,6 +151,8 @@ std::span<const std::byte> GgufFile::bytes_of(const GgufTensor& tensor) const {
 }
 
 Result<tokenizer::Vocabulary> GgufFile::read_vocabulary() const { return model::read_vocabulary(header()); }
+
+SamplingAdvice GgufFile::sampling_advice() const { return read_sampling_advice(header()); }
 
 Result<void> GgufFile::verify_unchanged() const {
   for (const Shard& shard : shards_) OCTAVO_TRY_VOID(shard.file->verify_unchanged());

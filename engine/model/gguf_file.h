@@ -40,6 +40,7 @@ class GgufFile final : public ModelSource {
 
   Result<tokenizer::Vocabulary> read_vocabulary() const override;
   bool has_chat_template() const override { return header().contains("tokenizer.chat_template"); }
+  SamplingAdvice sampling_advice() const override;
 
   Result<void> verify_unchanged() const override;
 

@@ -1,6 +1,5 @@
 #include "engine/model/inspection.h"
 #include "engine/model/kv_use.h"
-#include "engine/model/sampling_advice.h"
 
 #include <algorithm>
 #include <map>
@@ -131,7 +130,7 @@ ModelDescription describe_model(const ModelSource& file, const ModelConfig& conf
   description.context_length = config.context_length;
   description.vocabulary_size = config.vocabulary_size;
   description.has_chat_template = file.has_chat_template();
-  description.sampling_advice = read_sampling_advice(file.metadata());
+  description.sampling_advice = file.sampling_advice();
   return description;
 }
 

@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/api/sampling_advice.h"
 #include "engine/base/result.h"
 #include "engine/model/metadata.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -78,6 +79,7 @@ class ModelSource {
   // Errors: kDamagedFile for what is missing, of the wrong type or length; kUnsupported.
   virtual Result<tokenizer::Vocabulary> read_vocabulary() const = 0;
   virtual bool has_chat_template() const = 0;
+  virtual SamplingAdvice sampling_advice() const = 0;  // empty where the makers give none
 
   // For after loading: an error when a file changed since it was opened, or a part of it was gone when it was
   // read: what was read is not to be trusted then.
@@ -87,6 +89,10 @@ class ModelSource {
 // A file: GGUF. A folder: that of a Hugging Face repository if it holds a config.json, else the one GGUF
 // model in it. Errors: kNotFound; kUnsupported with the reason for folders whose weights are not read.
 Result<std::unique_ptr<ModelSource>> open_model_source(const std::filesystem::path& path);
+
+// What opening a model reads, for whoever confines a process to it: files, and folders with all that is in
+// them.
+std::vector<std::filesystem::path> places_of_model(const std::filesystem::path& path);
 
 // All numbers of a tensor that somebody wants as a whole.
 Result<std::vector<std::byte>> read_tensor(const ModelSource& source, const SourceTensor& tensor);

@@ -225,6 +225,13 @@ const SafetensorsTensor* SafetensorsFiles::find(std::string_view name) const {
   return &tensors_[*found];
 }
 
+bool SafetensorsFiles::holds(std::string_view prefix) const {
+  const auto found = std::lower_bound(
+      by_name_.begin(), by_name_.end(), prefix,
+      [&](std::uint32_t index, std::string_view wanted) { return tensors_[index].name < wanted; });
+  return found != by_name_.end() && tensors_[*found].name.starts_with(prefix);
+}
+
 std::span<const std::byte> SafetensorsFiles::bytes_of(const SafetensorsTensor& tensor) const {
   return files_[tensor.shard]->bytes().subspan(static_cast<std::size_t>(tensor.byte_offset),
                                                static_cast<std::size_t>(tensor.num_bytes));

@@ -36,6 +36,8 @@ class SafetensorsFiles {
   // Of all files, in their order.
   std::span<const SafetensorsTensor> tensors() const { return tensors_; }
   const SafetensorsTensor* find(std::string_view name) const;  // nullptr: none
+  // Whether there is a tensor whose name starts so.
+  bool holds(std::string_view prefix) const;
   // In the mapping. REQUIRES: a tensor of this object
   std::span<const std::byte> bytes_of(const SafetensorsTensor& tensor) const;
 
