@@ -99,6 +99,7 @@ Result<FolderSource> FolderSource::open(const fs::path& folder) {
   Translation translation(config, *files, family->architecture, find_stem(*files, family->embedding),
                           find_head_stem(*files));
   family->translate(translation);
+  translation.finish();
   if (config.problem()) return *config.problem();
   const std::string name = config.text_or("_name_or_path", "");
   translation.metadata.add_text("general.name", name.empty() ? folder.filename().string() : name);

@@ -226,7 +226,8 @@ Result<MadeTensor> make_tensor(const TensorRecipe& recipe, std::vector<OpenedWei
     if (!is_alike) return shape_error(recipe, each.weight->shape());
   }
   const bool is_plain = weights.front().is_plain;
-  const bool changes = recipe.change != NumberChange::kNone || recipe.tiles_columns || recipe.columns > 0;
+  const bool changes = recipe.change != NumberChange::kNone || recipe.tiles_columns || recipe.columns > 0 ||
+                       recipe.rows_of_list > 0;
   if (!is_plain && changes) {
     return Error{ErrorCode::kUnsupported,
                  "tensor \"" + escape_for_message(recipe.parts.front()) +
@@ -236,10 +237,14 @@ Result<MadeTensor> make_tensor(const TensorRecipe& recipe, std::vector<OpenedWei
   const bool is_transposed = recipe.is_transposed && is_plain && shape.size() >= 2;
   // Numbers of a list are ordered as rows are.
   const bool is_list = shape.size() <= 1;
-  if (is_list && !recipe.rows.is_as_stored()) shape.push_back(1);
-  if (is_list && recipe.columns > 0 && shape.size() == 1) {
-    if (shape[0] % recipe.columns != 0) return shape_error(recipe, front.shape());
-    shape = {shape[0] / recipe.columns, recipe.columns};
+  const bool orders_numbers = recipe.orders_numbers || (is_list && recipe.columns == 0 &&
+                                                        !recipe.tiles_columns && !recipe.rows.is_as_stored());
+  if (orders_numbers) shape.push_back(1);
+  if (shape.size() == 1 && (recipe.columns > 0 || recipe.rows_of_list > 0)) {
+    const std::int64_t rows =
+        recipe.columns > 0 ? shape[0] / recipe.columns : std::max<std::int64_t>(recipe.rows_of_list, 1);
+    if (rows < 1 || shape[0] % rows != 0) return shape_error(recipe, front.shape());
+    shape = {rows, shape[0] / rows};
   }
 
   RecipeReader::Plan plan;
@@ -272,12 +277,11 @@ Result<MadeTensor> make_tensor(const TensorRecipe& recipe, std::vector<OpenedWei
   MadeTensor made;
   made.tensor.name = recipe.name;
   std::vector<std::int64_t> result = shape;
-  if (is_list && result.size() == 2 && recipe.columns == 0) {
-    result = {plan.rows};
-  } else if (result.size() >= 2) {
+  if (result.size() >= 2) {
     result[result.size() - 2] = plan.rows;
     result.back() = plan.columns;
   }
+  if (orders_numbers) result.pop_back();
   if (weights.size() > 1 || recipe.parts.size() > 1)
     result.insert(result.begin(), static_cast<std::int64_t>(weights.size()));
   if (result.size() > kMaxTensorDimensions) return shape_error(recipe, front.shape());
