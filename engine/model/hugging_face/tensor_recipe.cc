@@ -38,6 +38,7 @@ class RecipeReader final : public RowReader {
   struct Plan {
     MatrixShape stored;                  // of one part; rows and columns as the files have them
     std::int64_t rows = 0, columns = 0;  // of one matrix of the result
+    std::int64_t rows_in_one = 1;        // where numbers are ordered, a row of the result is all of these
     bool is_transposed = false, tiles_columns = false;
     RowOrder order;
     NumberChange change = NumberChange::kNone;
@@ -47,6 +48,8 @@ class RecipeReader final : public RowReader {
   RecipeReader(std::vector<OpenedWeight> parts, const Plan& plan) : parts_(std::move(parts)), plan_(plan) {}
 
   Result<void> read(std::int64_t first, std::int64_t count, std::span<std::byte> out) const override {
+    first *= plan_.rows_in_one;
+    count *= plan_.rows_in_one;
     const std::size_t row_bytes = out.size() / static_cast<std::size_t>(std::max<std::int64_t>(count, 1));
     while (count > 0) {
       const std::int64_t matrix = first / plan_.rows, row = first % plan_.rows;
@@ -272,6 +275,7 @@ Result<MadeTensor> make_tensor(const TensorRecipe& recipe, std::vector<OpenedWei
                                   (plan.rows - order.first_tiled) % order.value_heads == 0));
     if (!fits || !divides) return shape_error(recipe, front.shape());
   }
+  if (orders_numbers) plan.rows_in_one = plan.rows;
   if (plan.columns < 1 || plan.stored.count < 1) return shape_error(recipe, front.shape());
 
   MadeTensor made;

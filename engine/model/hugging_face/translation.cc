@@ -14,8 +14,8 @@ std::string block_prefix(std::int64_t layer) { return "blk." + std::to_string(la
 
 }  // namespace
 
-Translation::Translation(const FolderConfig& given, const SafetensorsFiles& files,
-                         std::string_view architecture, std::string stem, std::string head_stem)
+Translation::Translation(FolderConfig& given, const SafetensorsFiles& files, std::string_view architecture,
+                         std::string stem, std::string head_stem)
     : config(given),
       metadata(given.file_name()),
       files_(files),
@@ -81,11 +81,8 @@ void Translation::copy_sizes(std::string_view epsilon_suffix, ConfigNames epsilo
   copy_whole("context_length", {"max_position_embeddings", "n_positions", "n_ctx"});
   add_whole("embedding_length", width, "hidden_size");
   add_whole("attention.head_count", num_heads_, "num_attention_heads");
-  if (config.has("head_dim") && !config.has("kv_lora_rank")) {
-    add_whole("attention.key_length", head_dim_, "head_dim");
-    add_whole("attention.value_length", head_dim_, "head_dim");
-  }
   copy_whole("vocab_size", {"vocab_size"});
+  metadata.set_origin("tokenizer.ggml.tokens", "vocab_size");
   if (usual_epsilon) {
     copy_number_or(epsilon_suffix, epsilon_names, *usual_epsilon);
   } else {
@@ -95,6 +92,10 @@ void Translation::copy_sizes(std::string_view epsilon_suffix, ConfigNames epsilo
 }
 
 void Translation::finish() {
+  if (config.has("head_dim") && !metadata.contains(key("attention.key_length"))) {
+    add_whole("attention.key_length", head_dim_, "head_dim");
+    add_whole("attention.value_length", head_dim_, "head_dim");
+  }
   if (kv_heads_of_layers_.empty()) {
     add_whole("attention.head_count_kv", num_kv_heads_, "num_key_value_heads");
   } else {
@@ -270,9 +271,11 @@ void Translation::add_experts(std::int64_t layer, const std::string& base, std::
     }
     return parts;
   };
-  if (!gate.empty()) add_stack(here + "ffn_gate_exps.weight", each_of(gate));
-  add_stack(here + "ffn_up_exps.weight", each_of(up));
-  add_stack(here + "ffn_down_exps.weight", each_of(down));
+  if (num_experts > 0) {
+    add_stack(here + "ffn_gate_exps.weight", each_of(gate));
+    add_stack(here + "ffn_up_exps.weight", each_of(up));
+    add_stack(here + "ffn_down_exps.weight", each_of(down));
+  }
   // As newer folders have them.
   add(here + "ffn_gate_up_exps.weight", base + ".gate_up_proj");
   add(here + "ffn_down_exps.weight", base + ".down_proj");

@@ -22,10 +22,10 @@ class Translation {
  public:
   // `architecture`: the engine's. `stem`: what stands before "layers.0." in the names of the files;
   // `head_stem` before "lm_head.".
-  Translation(const FolderConfig& config, const SafetensorsFiles& files, std::string_view architecture,
+  Translation(FolderConfig& config, const SafetensorsFiles& files, std::string_view architecture,
               std::string stem, std::string head_stem);
 
-  const FolderConfig& config;
+  FolderConfig& config;
   Metadata metadata;
   std::vector<TensorRecipe> recipes;
 
