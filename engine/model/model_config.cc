@@ -55,7 +55,7 @@ constexpr CountedPart kCountedParts[] = {
 // Reads one model's metadata; every key but the general ones has the architecture's name before it.
 class ConfigReader {
  public:
-  explicit ConfigReader(const GgufHeader& header) : header_(header) {}
+  explicit ConfigReader(const Metadata& header) : header_(header) {}
 
   Result<ModelConfig> read() {
     OCTAVO_TRY_VOID(read_architecture());
@@ -657,7 +657,7 @@ class ConfigReader {
     return {};
   }
 
-  const GgufHeader& header_;
+  const Metadata& header_;
   ModelConfig config_;
   bool is_saved_ = false;                   // by llama.cpp, from another file
   std::vector<bool> layers_without_heads_;  // [num_layers], until read_recurrent(); empty: all have some
@@ -665,7 +665,7 @@ class ConfigReader {
 
 }  // namespace
 
-Result<ModelConfig> read_model_config(const GgufHeader& header) { return ConfigReader(header).read(); }
+Result<ModelConfig> read_model_config(const Metadata& header) { return ConfigReader(header).read(); }
 
 bool ModelConfig::has_attention(std::int32_t layer) const {
   switch (parts.layer_parts) {

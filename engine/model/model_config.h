@@ -16,8 +16,8 @@
 #include "engine/base/result.h"
 #include "engine/model/architecture.h"
 #include "engine/model/expert_config.h"
-#include "engine/model/gguf_header.h"
 #include "engine/model/latent_config.h"
+#include "engine/model/metadata.h"
 #include "engine/model/recurrent_config.h"
 #include "kernels/kv_layout.h"
 
@@ -138,6 +138,6 @@ struct ModelConfig {
 
 // kUnsupported: another architecture, or a feature that is not computed here, each by name. kDamagedFile: a
 // value that is missing, of the wrong type or out of range.
-Result<ModelConfig> read_model_config(const GgufHeader& header);
+Result<ModelConfig> read_model_config(const Metadata& header);
 
 }  // namespace octavo::model

@@ -34,7 +34,7 @@ std::vector<std::string> copies(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
 }
 
-Result<void> read_tokens(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_tokens(const Metadata& header, Vocabulary& vocabulary) {
   OCTAVO_TRY(const auto tokens, header.get<std::vector<std::string_view>>(kTokensKey));
   if (tokens.empty() || tokens.size() > static_cast<std::size_t>(kMaxVocabularySize)) {
     return header.error_about(kTokensKey, ErrorCode::kDamagedFile,
@@ -47,7 +47,7 @@ Result<void> read_tokens(const GgufHeader& header, Vocabulary& vocabulary) {
 }
 
 // Before it is read, so that a wrong length costs nothing. Arrays that nobody here reads are held to it, too.
-Result<void> check_length(const GgufHeader& header, std::string_view key, std::string_view what,
+Result<void> check_length(const Metadata& header, std::string_view key, std::string_view what,
                           std::size_t num_tokens) {
   OCTAVO_TRY(const auto length, header.find_array_length(key));
   if (!length || *length == num_tokens) return {};
@@ -56,7 +56,7 @@ Result<void> check_length(const GgufHeader& header, std::string_view key, std::s
                                 std::to_string(num_tokens) + " tokens; download the file again");
 }
 
-Result<void> read_kinds(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_kinds(const Metadata& header, Vocabulary& vocabulary) {
   OCTAVO_TRY_VOID(check_length(header, kKindsKey, "types", vocabulary.tokens.size()));
   OCTAVO_TRY(const auto kinds, header.find<std::vector<std::int32_t>>(kKindsKey));
   if (!kinds) return {};
@@ -74,7 +74,7 @@ Result<void> read_kinds(const GgufHeader& header, Vocabulary& vocabulary) {
 }
 
 // A token can be merged out of several pairs: Llama 3 has 2.2 merges for each.
-Result<void> read_merges(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_merges(const Metadata& header, Vocabulary& vocabulary) {
   constexpr std::size_t kMostPerToken = 16;
   OCTAVO_TRY(const auto length, header.find_array_length(kMergesKey));
   if (length && *length > kMostPerToken * vocabulary.tokens.size()) {
@@ -88,14 +88,14 @@ Result<void> read_merges(const GgufHeader& header, Vocabulary& vocabulary) {
   return {};
 }
 
-Result<void> read_scores(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_scores(const Metadata& header, Vocabulary& vocabulary) {
   OCTAVO_TRY_VOID(check_length(header, kScoresKey, "scores", vocabulary.tokens.size()));
   OCTAVO_TRY(auto scores, header.find<std::vector<float>>(kScoresKey));
   if (scores) vocabulary.scores = std::move(*scores);
   return {};
 }
 
-Result<std::optional<TokenId>> find_id(const GgufHeader& header, std::string_view key,
+Result<std::optional<TokenId>> find_id(const Metadata& header, std::string_view key,
                                        std::size_t vocabulary_size) {
   OCTAVO_TRY(const auto id, header.find<std::uint32_t>(key));
   if (!id) return std::optional<TokenId>();
@@ -112,7 +112,7 @@ bool names_token_id(std::string_view key) {
 // All of them, also those that nothing here uses: a file that names a token which does not exist contradicts
 // itself. Converters leave a key out when there is no such token (gguf-py skips ids beyond the vocabulary,
 // llama.cpp's saver ids of -1), so that 4294967295 is a lie like any other.
-Result<void> check_special_ids(const GgufHeader& header, std::size_t vocabulary_size) {
+Result<void> check_special_ids(const Metadata& header, std::size_t vocabulary_size) {
   for (std::size_t i = 0; i < header.num_keys(); ++i) {
     if (!names_token_id(header.key_at(i))) continue;
     OCTAVO_TRY([[maybe_unused]] const auto id, find_id(header, header.key_at(i), vocabulary_size));
@@ -120,7 +120,7 @@ Result<void> check_special_ids(const GgufHeader& header, std::size_t vocabulary_
   return {};
 }
 
-Result<void> read_special_ids(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_special_ids(const Metadata& header, Vocabulary& vocabulary) {
   const std::size_t size = vocabulary.tokens.size();
   OCTAVO_TRY_VOID(check_special_ids(header, size));
   OCTAVO_TRY(vocabulary.bos_token_id, find_id(header, "tokenizer.ggml.bos_token_id", size));
@@ -228,27 +228,27 @@ bool adds_bos_by_default(const Vocabulary& vocabulary) {
 }
 
 // Texts that begin without it get nonsense from gemma4's models. Some files say that it is not added.
-Result<void> require_bos(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> require_bos(const Metadata& header, Vocabulary& vocabulary) {
   vocabulary.add_bos_token = true;
   if (vocabulary.bos_token_id) return {};
   return header.error_about("tokenizer.ggml.bos_token_id", ErrorCode::kDamagedFile,
                             "is missing; convert the model again");
 }
 
-Result<void> read_string(const GgufHeader& header, std::string_view key, std::string& field) {
+Result<void> read_string(const Metadata& header, std::string_view key, std::string& field) {
   OCTAVO_TRY(const auto text, header.find<std::string_view>(key));
   if (text) field = std::string(*text);
   return {};
 }
 
-Result<void> read_flag(const GgufHeader& header, std::string_view key, bool& field) {
+Result<void> read_flag(const Metadata& header, std::string_view key, bool& field) {
   OCTAVO_TRY(const auto flag, header.find<bool>(key));
   if (flag) field = *flag;
   return {};
 }
 
 // Nothing in the file says so but the model's name, as in llama.cpp.
-Result<void> read_space_eating(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_space_eating(const Metadata& header, Vocabulary& vocabulary) {
   std::string name;
   OCTAVO_TRY_VOID(read_string(header, "general.name", name));
   name = ascii_lower_case(name);
@@ -258,7 +258,7 @@ Result<void> read_space_eating(const GgufHeader& header, Vocabulary& vocabulary)
 }
 
 // Bytes that converters write as an array of small numbers.
-Result<void> read_bytes(const GgufHeader& header, std::string_view key, std::string& field) {
+Result<void> read_bytes(const Metadata& header, std::string_view key, std::string& field) {
   OCTAVO_TRY(const auto numbers, header.find<std::vector<std::int32_t>>(key));
   if (!numbers) return {};
   for (const std::int32_t number : *numbers) {
@@ -273,7 +273,7 @@ Result<void> read_bytes(const GgufHeader& header, std::string_view key, std::str
 
 }  // namespace
 
-Result<Vocabulary> read_vocabulary(const GgufHeader& header) {
+Result<Vocabulary> read_vocabulary(const Metadata& header) {
   Vocabulary vocabulary;
   OCTAVO_TRY(const auto kind, header.get<std::string_view>("tokenizer.ggml.model"));
   vocabulary.model = std::string(kind);

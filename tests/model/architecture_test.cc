@@ -9,6 +9,7 @@
 #include <map>
 #include <set>
 
+#include "engine/model/gguf_file.h"
 #include "kernels/backends.h"
 #include "tests/model/golden_errors.h"
 #include "tests/model/one_sequence.h"

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "engine/model/config_ranges.h"
+#include "engine/model/gguf_header.h"
 #include "engine/model/kv_use.h"
 #include "engine/model/limits.h"
 #include "tests/support/gguf_writer.h"

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/model/gguf_file.h"
 #include "engine/model/transformer.h"
 #include "kernels/backends.h"
 #include "kernels/reference/reference_backend.h"
