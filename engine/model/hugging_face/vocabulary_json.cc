@@ -1,9 +1,10 @@
 #include "engine/model/hugging_face/vocabulary_json.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "engine/base/text.h"
-#include "engine/model/file_mapping.h"
+#include "engine/model/json_file.h"
 #include "engine/model/limits.h"
 
 namespace octavo::model::vocabulary {
@@ -216,26 +217,17 @@ Error unsupported(const std::string& name, const std::string& what) {
 
 Result<std::optional<std::string>> read_file(const std::filesystem::path& folder, const std::string& name,
                                              std::size_t max_bytes) {
-  auto file = FileMapping::open(folder / name);
-  if (!file) {
-    if (file.error().code == ErrorCode::kNotFound) return std::optional<std::string>();
-    return file.error();
-  }
-  const std::uint64_t size = file.value()->size();
-  if (size > max_bytes) {
-    return unsupported(name, "has " + std::to_string(size) + " bytes; at most " + std::to_string(max_bytes) +
-                                 " are supported");
-  }
-  std::string text(static_cast<std::size_t>(size), '\0');
-  OCTAVO_TRY_VOID(file.value()->read(0, std::as_writable_bytes(std::span(text))));
-  return std::optional<std::string>(std::move(text));
+  Result<std::string> text = read_text_file(folder / name, max_bytes);
+  if (text) return std::optional<std::string>(*std::move(text));
+  if (text.error().code == ErrorCode::kNotFound) return std::optional<std::string>();
+  return std::move(text).error();
 }
 
 Result<Json> read_object(const std::filesystem::path& folder, const std::string& name) {
-  OCTAVO_TRY(const std::optional<std::string> text, read_file(folder, name, kMaxConfigBytes));
-  if (!text) return Json::object();
-  OCTAVO_TRY(Json object, parse(*text, name, Reader::Kind::kTree, nullptr));
-  if (!object.is_object()) return damaged(name, "is not a JSON object");
+  Result<Json> object = read_json_file(folder / name, kMaxConfigBytes);
+  if (!object && object.error().code == ErrorCode::kNotFound) return Json::object();
+  if (!object) return std::move(object).error();
+  if (!object->is_object()) return damaged(name, "is not a JSON object");
   return object;
 }
 
