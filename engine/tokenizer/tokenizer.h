@@ -63,6 +63,7 @@ struct Vocabulary {
   // Of a tokenizer.json; merges then are numbers, best first.
   std::optional<TextPipeline> pipeline;
   std::vector<MergedTokens> merged_tokens;
+  std::vector<double> log_probabilities;  // Unigram: as many as tokens, all finite
   std::vector<AddedTokenRule> added_token_rules;
   std::string notice;  // what had to be guessed, as a sentence for a person; empty: nothing
 };

@@ -11,8 +11,7 @@
 namespace octavo::model {
 
 // Empty where there is no such file. A value of the wrong type or out of the option's range is no advice: it
-// could not be followed. With `do_sample` false, the library's default, the makers ask for the most probable
-// token: temperature 0, unless numbers for sampling stand beside it.
+// could not be followed. `do_sample` is not followed: it is the library's switch, and files leave it out.
 Result<SamplingAdvice> read_generation_defaults(const std::filesystem::path& folder);
 
 }  // namespace octavo::model
