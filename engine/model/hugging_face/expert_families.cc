@@ -236,6 +236,33 @@ void translate_deepseek_v3(Translation& t) { translate_latent(t, kSigmoid); }
 
 void translate_mistral4(Translation& t) { translate_latent(t, kSoftmax); }
 
+// ---- Llama 4: experts in every n-th layer, whose weights have inputs as rows; chunks that its architecture
+// knows
+
+void translate_llama4(Translation& t) {
+  constexpr std::int64_t kChunk = 8'192, kExpertsWithoutHeadNorms = 128;
+  t.copy_sizes(kRmsEpsilonKey, {"rms_norm_eps"});
+  t.copy_whole("feed_forward_length", {"intermediate_size_mlp"});
+  t.copy_rope(500'000.0);
+  require_whole(t, "attention_chunk_size", kChunk, kChunk);
+  require_whole(t, "floor_scale", kChunk, kChunk);
+  require_flag(t, "attn_temperature_tuning", true, true);
+  const std::int64_t count = t.config.whole({"num_local_experts"});
+  require_flag(t, "use_qk_norm", true, count != kExpertsWithoutHeadNorms);
+  copy_expert_counts(t, "num_local_experts");
+  t.copy_whole("expert_feed_forward_length", {"intermediate_size"});
+  t.copy_whole_or("interleave_moe_layer_step", {"interleave_moe_layer_step"}, 1);
+  add_layers_without_feed_forward(t, /*rows_of_neighbours=*/false, "ffn_norm");
+  for (std::int64_t i = 0; i < t.num_layers(); ++i) {
+    const std::string here = layer_here(i), block = layer_there(t, i) + "feed_forward.";
+    t.add_gated_feed_forward(i, "feed_forward");
+    t.add(here + "ffn_gate_inp.weight", block + "router.weight");
+    t.add(here + "ffn_gate_up_exps.weight", block + "experts.gate_up_proj").is_transposed = true;
+    t.add(here + "ffn_down_exps.weight", block + "experts.down_proj").is_transposed = true;
+    add_shared_expert(t, i, block + "shared_expert");
+  }
+}
+
 // Ministral 3: as llama, with YaRN that need not scale, and queries that are scaled by their position.
 void translate_ministral3(Translation& t) {
   copy_usual_keys(t);
@@ -268,6 +295,7 @@ constexpr Family kExpertFamilies[] = {
     {"gpt_oss", "gpt-oss", translate_gpt_oss},
     {"granitemoe", "granitemoe", translate_granitemoe},
     {"granitemoeshared", "granitemoe", translate_granitemoe},
+    {"llama4_text", "llama4", translate_llama4},
     {"minicpm", "minicpm", translate_minicpm},
     {"ministral3", "mistral3", translate_ministral3},
     {"mistral4", "mistral4", translate_mistral4},

@@ -111,7 +111,9 @@ Result<FolderSource> FolderSource::open(const fs::path& folder) {
   OCTAVO_TRY(auto format, find_weight_format(config.whole_file(), folder));
   OCTAVO_TRY(SafetensorsFiles opened, SafetensorsFiles::open(folder));
   auto files = std::make_unique<SafetensorsFiles>(std::move(opened));
-  Translation translation(config, *files, family->architecture, find_stem(*files, family->embedding),
+  const std::string_view architecture =
+      family->architecture_of == nullptr ? family->architecture : family->architecture_of(config);
+  Translation translation(config, *files, architecture, find_stem(*files, family->embedding),
                           find_head_stem(*files));
   family->translate(translation);
   translation.finish();

@@ -195,6 +195,31 @@ void translate_stablelm(Translation& t) {
   }
 }
 
+// Norms around the branches are stored less one; heads are normalised and their queries scaled by one factor,
+// which is a norm's weight here.
+void translate_muse_glimmer(Translation& t) {
+  copy_usual_keys(t);
+  t.copy_window();
+  t.copy_number_or("logit_scale", {"output_multiplier"}, 1.0);
+  t.copy_number_or("final_logit_softcapping", {"final_logit_softcapping"}, 0.0);
+  const auto factor = static_cast<float>(t.config.number({"qk_scale_factor"}));
+  const auto size = static_cast<std::size_t>(t.head_dim());
+  t.add_ends();
+  t.set_norms_less_one();
+  for (std::int64_t i = 0; i < t.num_layers(); ++i) {
+    const std::string here = layer_here(i), there = layer_there(t, i);
+    t.add_norm(here + "attn_norm", there + "input_layernorm");
+    t.add_attention(i, /*rows_of_neighbours=*/true);
+    t.add_constants(here + "attn_q_norm.weight", std::vector<float>(size, factor));
+    t.add_constants(here + "attn_k_norm.weight", std::vector<float>(size, 1.0f));
+    t.add(here + "attn_gate.weight", there + "self_attn.gate_proj.weight");
+    t.add_norm(here + "post_attention_norm", there + "post_attention_layernorm");
+    t.add_norm(here + "ffn_norm", there + "pre_feedforward_layernorm");
+    t.add_gated_feed_forward(i);
+    t.add_norm(here + "post_ffw_norm", there + "post_feedforward_layernorm");
+  }
+}
+
 // Radford et al.'s layers are Conv1D: their inputs are rows.
 void translate_gpt2(Translation& t) {
   require_text(t, "activation_function", {"gelu_new", "gelu_pytorch_tanh"});
@@ -269,6 +294,7 @@ constexpr Family kPlainFamilies[] = {
     {"hunyuan_v1_dense", "hunyuan-dense", translate_hunyuan},
     {"llama", "llama", translate_llama},
     {"mistral", "llama", translate_llama},
+    {"muse_glimmer_text", "muse-glimmer", translate_muse_glimmer},
     {"olmo2", "olmo2", translate_olmo2},
     {"olmo3", "olmo2", translate_olmo2},
     {"opt", "opt", translate_opt},

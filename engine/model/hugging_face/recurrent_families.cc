@@ -286,10 +286,149 @@ void translate_granitemoehybrid(Translation& t) {
   }
 }
 
+// Falcon-H1: attention beside Mamba-2 in every layer, and a multiplier at every place, which the engine has
+// in the weights.
+void translate_falcon_h1(Translation& t) {
+  copy_usual_keys(t);
+  require_flag(t, "mamba_norm_before_gate", true, !t.config.flag_or("mamba_rms_norm", false));
+  const std::int64_t heads = bounded(t.config.whole({"mamba_n_heads"})),
+                     groups = bounded(t.config.whole({"mamba_n_groups"})),
+                     state = bounded(t.config.whole({"mamba_d_state"})),
+                     inner = bounded(t.config.whole({"mamba_d_ssm"}));
+  t.copy_whole("ssm.conv_kernel", {"mamba_d_conv"});
+  t.add_whole("ssm.state_size", state, "mamba_d_state");
+  t.add_whole("ssm.group_count", groups, "mamba_n_groups");
+  t.add_whole("ssm.time_step_rank", heads, "mamba_n_heads");
+  t.add_whole("ssm.inner_size", inner, "mamba_d_ssm");
+  const auto scaled = [&](const std::string& name, const std::string& part, double factor) -> TensorRecipe& {
+    TensorRecipe& recipe = t.add(name, part);
+    if (factor != 1.0) recipe.change = NumberChange::kScaled;
+    recipe.factor = factor;
+    return recipe;
+  };
+  const auto factor = [&](std::string_view name) { return t.config.number_or({name}, 1.0); };
+  std::vector<float> of_mlp = t.config.numbers("mlp_multipliers"),
+                     of_state = t.config.numbers("ssm_multipliers");
+  of_mlp.resize(2, 1.0f);
+  of_state.resize(5, 1.0f);
+  scaled("token_embd.weight", t.stem("embed_tokens.weight"), factor("embedding_multiplier"));
+  const bool is_tied = t.config.flag_or("tie_word_embeddings", false);
+  scaled("output.weight", is_tied ? t.stem("embed_tokens.weight") : "lm_head.weight",
+         factor("lm_head_multiplier"));
+  if (is_tied) t.ignored.push_back("lm_head.weight");
+  t.add_norm("output_norm", t.stem("final_layernorm"));
+  // Of the gate, the inputs, their two groups of coefficients, and the time steps.
+  std::vector<float> of_rows;
+  const std::int64_t kParts[] = {inner, inner, bounded(groups * state), bounded(groups * state), heads};
+  for (std::size_t i = 0; i < std::size(kParts); ++i)
+    of_rows.insert(of_rows.end(), static_cast<std::size_t>(kParts[i]), of_state[i]);
+  const double into = factor("attention_in_multiplier");
+  for (std::int64_t i = 0; i < t.num_layers(); ++i) {
+    const std::string here = layer_here(i), there = layer_there(t, i), attention = there + "self_attn.";
+    t.add_norm(here + "attn_norm", there + "input_layernorm");
+    t.add_norm(here + "ffn_norm", there + "pre_ff_layernorm");
+    scaled(here + "attn_q.weight", attention + "q_proj.weight", into);
+    scaled(here + "attn_k.weight", attention + "k_proj.weight", into * factor("key_multiplier"));
+    scaled(here + "attn_v.weight", attention + "v_proj.weight", into);
+    scaled(here + "attn_output.weight", attention + "o_proj.weight", factor("attention_out_multiplier"));
+    scaled(here + "ffn_gate.weight", there + "feed_forward.gate_proj.weight", double{of_mlp[0]});
+    scaled(here + "ffn_up.weight", there + "feed_forward.up_proj.weight", 1.0);
+    scaled(here + "ffn_down.weight", there + "feed_forward.down_proj.weight", double{of_mlp[1]});
+    TensorRecipe& input =
+        scaled(here + "ssm_in.weight", there + "mamba.in_proj.weight", factor("ssm_in_multiplier"));
+    input.change = NumberChange::kScaled;
+    input.row_factors = of_rows;
+    scaled(here + "ssm_out.weight", there + "mamba.out_proj.weight", factor("ssm_out_multiplier"));
+    add_state_space(t, i, "mamba", groups);
+  }
+}
+
+// Nemotron-H: attention, Mamba-2 or a feed-forward layer, alone behind the one norm; perhaps experts.
+std::string_view nemotron_architecture(const FolderConfig& config) {
+  const std::vector<std::string> kinds = config.texts("layers_block_type");
+  const bool has_experts = std::ranges::find(kinds, "moe") != kinds.end() ||
+                           config.text_or("hybrid_override_pattern", "").find('E') != std::string::npos;
+  return has_experts ? "nemotron_h_moe" : "nemotron_h";
+}
+
+// One character for each layer: M, *, - or E.
+std::string nemotron_pattern(const Translation& t) {
+  std::string pattern = t.config.text_or("hybrid_override_pattern", "");
+  if (!pattern.empty()) return pattern;
+  for (const std::string& kind : t.config.texts("layers_block_type")) {
+    pattern += kind == "mamba" ? 'M' : kind == "attention" ? '*' : kind == "mlp" ? '-' : 'E';
+  }
+  return pattern;
+}
+
+void add_nemotron_experts(Translation& t, std::int64_t i) {
+  const std::string here = layer_here(i), mixer = layer_there(t, i) + "mixer.";
+  t.add(here + "ffn_gate_inp.weight", mixer + "gate.weight");
+  t.add(here + "exp_probs_b.bias", mixer + "gate.e_score_correction_bias");
+  t.add_experts(i, mixer + "experts", t.config.whole({"n_routed_experts"}), "", "up_proj", "down_proj");
+  t.add_linear(here + "ffn_up_shexp", mixer + "shared_experts.up_proj");
+  t.add_linear(here + "ffn_down_shexp", mixer + "shared_experts.down_proj");
+  t.add_linear(here + "ffn_latent_down", mixer + "fc1_latent_proj");
+  t.add_linear(here + "ffn_latent_up", mixer + "fc2_latent_proj");
+}
+
+void translate_nemotron_h(Translation& t) {
+  const std::string pattern = nemotron_pattern(t);
+  t.config.assume("num_hidden_layers", static_cast<std::int64_t>(pattern.size()));
+  if (t.config.has("attention_head_dim")) t.config.assume("head_dim", t.config.whole({"attention_head_dim"}));
+  t.copy_sizes(kRmsEpsilonKey, {"layer_norm_epsilon", "rms_norm_eps"});
+  if (std::cmp_not_equal(pattern.size(), t.num_layers())) {
+    t.config.refuse("hybrid_override_pattern", ErrorCode::kDamagedFile,
+                    "has " + std::to_string(pattern.size()) + " entries for " +
+                        std::to_string(t.num_layers()) + " layers: download the repository again");
+    return;
+  }
+  const bool has_experts = nemotron_architecture(t.config) == "nemotron_h_moe";
+  const auto hidden = static_cast<std::int32_t>(bounded(t.config.whole_or({"intermediate_size"}, 0))),
+             of_experts = static_cast<std::int32_t>(bounded(t.config.whole_or({"moe_intermediate_size"}, 0)));
+  std::vector<std::int32_t> heads, lengths;
+  for (const char kind : pattern) {
+    heads.push_back(kind == '*' ? static_cast<std::int32_t>(t.num_kv_heads()) : 0);
+    lengths.push_back(kind == '-' ? hidden : kind == 'E' ? of_experts : 0);
+  }
+  t.set_kv_heads(std::move(heads));
+  t.metadata.add_list(t.key("feed_forward_length"), lengths, "intermediate_size");
+  copy_state_space_keys(t, {"mamba_num_heads"}, {"mamba_head_dim"}, {"n_groups"}, {"ssm_state_size"},
+                        {"conv_kernel"});
+  if (has_experts) {
+    if (pattern.find('-') != std::string::npos)
+      t.config.refuse(
+          "hybrid_override_pattern", ErrorCode::kUnsupported,
+          "has layers with and without experts, which is not computed here; choose another model");
+    t.copy_whole("expert_count", {"n_routed_experts"});
+    t.copy_whole("expert_used_count", {"num_experts_per_tok"});
+    t.copy_whole("expert_feed_forward_length", {"moe_intermediate_size"});
+    t.copy_whole_or("expert_shared_feed_forward_length", {"moe_shared_expert_intermediate_size"}, 0);
+    t.copy_whole_or("moe_latent_size", {"moe_latent_size"}, 0);
+    t.copy_number_or("expert_weights_scale", {"routed_scaling_factor"}, 1.0);
+    t.add_flag("expert_weights_norm", t.config.flag_or("norm_topk_prob", true), "norm_topk_prob");
+    require_whole(t, "n_group", 1, 1);
+  }
+  t.add_ends("embeddings", "norm_f");
+  for (std::int64_t i = 0; i < t.num_layers(); ++i) {
+    t.add_norm(layer_here(i) + "attn_norm", layer_there(t, i) + "norm");
+    switch (pattern[static_cast<std::size_t>(i)]) {
+      case 'M': add_state_space(t, i, "mixer", bounded(t.config.whole({"n_groups"}))); break;
+      case '*': t.add_attention(i, /*rows_of_neighbours=*/false, "mixer"); break;
+      case 'E': add_nemotron_experts(t, i); break;
+      default:
+        t.add_linear(layer_here(i) + "ffn_up", layer_there(t, i) + "mixer.up_proj");
+        t.add_linear(layer_here(i) + "ffn_down", layer_there(t, i) + "mixer.down_proj");
+    }
+  }
+}
+
 constexpr Family kRecurrentFamilies[] = {
+    {"falcon_h1", "falcon-h1", translate_falcon_h1},
     {"granitemoehybrid", "granitehybrid", translate_granitemoehybrid},
     {"lfm2", "lfm2", translate_lfm2},
     {"lfm2_moe", "lfm2moe", translate_lfm2_moe},
+    {"nemotron_h", "nemotron_h", translate_nemotron_h, "embeddings.weight", nemotron_architecture},
     {"qwen3_5_moe_text", "qwen35moe", translate_qwen3_5_moe},
     {"qwen3_5_text", "qwen35", translate_qwen3_5},
     {"qwen3_next", "qwen3next", translate_qwen3_next},

@@ -272,12 +272,16 @@ void Translation::add_experts(std::int64_t layer, const std::string& base, std::
     return parts;
   };
   if (num_experts > 0) {
-    add_stack(here + "ffn_gate_exps.weight", each_of(gate));
+    if (!gate.empty()) add_stack(here + "ffn_gate_exps.weight", each_of(gate));
     add_stack(here + "ffn_up_exps.weight", each_of(up));
     add_stack(here + "ffn_down_exps.weight", each_of(down));
   }
   // As newer folders have them.
-  add(here + "ffn_gate_up_exps.weight", base + ".gate_up_proj");
+  if (gate.empty()) {
+    add(here + "ffn_up_exps.weight", base + ".up_proj");
+  } else {
+    add(here + "ffn_gate_up_exps.weight", base + ".gate_up_proj");
+  }
   add(here + "ffn_down_exps.weight", base + ".down_proj");
 }
 

@@ -78,7 +78,8 @@ class Translation {
   // Of layer i: Q, K, V and output; rotated pairs become neighbours if `rows_of_neighbours`.
   void add_attention(std::int64_t layer, bool rows_of_neighbours, std::string_view block = "self_attn");
   void add_gated_feed_forward(std::int64_t layer, std::string_view block = "mlp");
-  // Of each expert a weight, "{base}.{i}.{names}", or all in one; names: gate, up, down.
+  // Of each expert a weight, "{base}.{i}.{names}", or all in one; names: gate (empty: they have none), up,
+  // down.
   void add_experts(std::int64_t layer, const std::string& base, std::int64_t num_experts,
                    std::string_view gate, std::string_view up, std::string_view down);
 
