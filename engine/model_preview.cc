@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "engine/model/inspection.h"
-#include "engine/model/vocabulary_reader.h"
 #include "engine/model/weights.h"
 #include "engine/runner/runner_plan.h"
 
@@ -15,14 +14,14 @@ namespace {
 // More than any machine has, and far from wrapping when amounts are added.
 constexpr std::int64_t kUnlimitedBytes = std::numeric_limits<std::int64_t>::max() / 4;
 
-Result<std::unique_ptr<tokenizer::Tokenizer>> make_tokenizer(const model::GgufFile& file) {
-  OCTAVO_TRY(tokenizer::Vocabulary vocabulary, model::read_vocabulary(file));
+Result<std::unique_ptr<tokenizer::Tokenizer>> make_tokenizer(const model::ModelSource& source) {
+  OCTAVO_TRY(tokenizer::Vocabulary vocabulary, source.read_vocabulary());
   return tokenizer::Tokenizer::create(std::move(vocabulary));
 }
 
 // A key of another type than text is nothing that people wrote.
-std::string text_of(const model::GgufHeader& header, std::string_view key) {
-  const auto found = header.find<std::string_view>(key);
+std::string text_of(const model::Metadata& metadata, std::string_view key) {
+  const auto found = metadata.find<std::string_view>(key);
   return found && *found ? std::string(**found) : std::string();
 }
 
@@ -56,21 +55,23 @@ EngineOptions least_of(const EngineOptions& options, std::int32_t context_length
 }  // namespace
 
 Result<ModelPreview> ModelPreview::open(const std::filesystem::path& path) {
-  OCTAVO_TRY(auto file, model::GgufFile::open(path));
-  OCTAVO_TRY(auto config, model::read_model_config(file.header()));
-  OCTAVO_TRY(auto tensors, model::find_model_tensors(file, config));
-  OCTAVO_TRY(auto tokenizer, make_tokenizer(file));
-  return ModelPreview(Parts{std::move(file), std::move(config), std::move(tensors), std::move(tokenizer)});
+  OCTAVO_TRY(auto source, model::open_model_source(path));
+  OCTAVO_TRY(auto config, model::read_model_config(source->metadata()));
+  OCTAVO_TRY(auto tensors, model::find_model_tensors(*source, config));
+  OCTAVO_TRY(auto tokenizer, make_tokenizer(*source));
+  return ModelPreview(Parts{std::move(source), std::move(config), std::move(tensors), std::move(tokenizer)});
 }
 
-ModelDescription ModelPreview::describe() const { return model::describe_model(parts_.file, parts_.config); }
+ModelDescription ModelPreview::describe() const {
+  return model::describe_model(*parts_.source, parts_.config);
+}
 
 ModelOrigin ModelPreview::origin() const {
-  const model::GgufHeader& header = parts_.file.header();
-  return {.author = text_of(header, "general.author"),
-          .organisation = text_of(header, "general.organization"),
-          .licence = text_of(header, "general.license"),
-          .base_model = text_of(header, "general.base_model.0.name")};
+  const model::Metadata& metadata = parts_.source->metadata();
+  return {.author = text_of(metadata, "general.author"),
+          .organisation = text_of(metadata, "general.organization"),
+          .licence = text_of(metadata, "general.license"),
+          .base_model = text_of(metadata, "general.base_model.0.name")};
 }
 
 bool ModelPreview::has_quantised_weights() const { return model::has_quantised_weights(parts_.tensors); }
@@ -88,7 +89,7 @@ Result<MemoryPlan> ModelPreview::plan(const EngineOptions& options, std::int64_t
     return plan_of(parts_.config, parts_.tensors, options, available_bytes);
   model::ModelConfig config = parts_.config;
   model::ModelTensors tensors = parts_.tensors;
-  OCTAVO_TRY_VOID(model::add_next_token_layer(parts_.file, config, tensors));
+  OCTAVO_TRY_VOID(model::add_next_token_layer(*parts_.source, config, tensors));
   return plan_of(config, tensors, options, available_bytes);
 }
 
@@ -105,10 +106,10 @@ Result<MemoryPlan> ModelPreview::plan_of(const model::ModelConfig& config, const
 }
 
 Result<ModelDescription> read_model_description(const std::filesystem::path& path) {
-  OCTAVO_TRY(const auto file, model::GgufFile::open(path));
-  OCTAVO_TRY(const auto config, model::read_model_config(file.header()));
-  OCTAVO_TRY_VOID(model::find_model_tensors(file, config));
-  return model::describe_model(file, config);
+  OCTAVO_TRY(const auto source, model::open_model_source(path));
+  OCTAVO_TRY(const auto config, model::read_model_config(source->metadata()));
+  OCTAVO_TRY_VOID(model::find_model_tensors(*source, config));
+  return model::describe_model(*source, config);
 }
 
 std::int64_t resident_bytes(const EngineDescription& description, const KvTotals& totals) {

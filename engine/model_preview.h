@@ -14,8 +14,8 @@
 #include "engine/api/metrics.h"
 #include "engine/api/model_description.h"
 #include "engine/base/result.h"
-#include "engine/model/gguf_file.h"
 #include "engine/model/model_config.h"
+#include "engine/model/model_source.h"
 #include "engine/model/model_tensors.h"
 #include "engine/tokenizer/tokenizer.h"
 
@@ -74,7 +74,7 @@ class ModelPreview {
 
   // For Engine::create: what the runner is built from.
   struct Parts {
-    model::GgufFile file;
+    std::unique_ptr<model::ModelSource> source;
     model::ModelConfig config;
     model::ModelTensors tensors;
     std::unique_ptr<tokenizer::Tokenizer> tokenizer;

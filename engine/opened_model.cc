@@ -49,9 +49,9 @@ bool needs_other_norms(const model::Architecture& parts, const model::ModelTenso
 Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserved_bytes) {
   OCTAVO_TRY_VOID(validate(options));
   OCTAVO_TRY(ModelPreview preview, ModelPreview::open(options.model));
-  auto [file, config, tensors, tokenizer] = std::move(preview).take_parts();
+  auto [source, config, tensors, tokenizer] = std::move(preview).take_parts();
   if (options.speculative == Speculation::kMtp) {
-    OCTAVO_TRY_VOID(model::add_next_token_layer(file, config, tensors));
+    OCTAVO_TRY_VOID(model::add_next_token_layer(*source, config, tensors));
   }
   std::string notice;
   OCTAVO_TRY(auto backend,
@@ -75,11 +75,11 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
                             ? runner::plan_runner_on_device(config, tensors, options, host_bytes, *backend)
                             : runner::plan_runner(config, tensors, options, host_bytes));
   if (!notice.empty()) plan.notice = plan.notice.empty() ? notice : notice + "; " + plan.notice;
-  ModelDescription description = model::describe_model(file, config);
+  ModelDescription description = model::describe_model(*source, config);
   description.template_switches = tokenizer->template_switches();
   std::vector<TokenId> ends = end_token_ids(*tokenizer);
   return OpenedModel{.description = std::move(description),
-                     .parts = {.file = std::move(file),
+                     .parts = {.source = std::move(source),
                                .config = std::move(config),
                                .tensors = std::move(tensors),
                                .plan = std::move(plan),

@@ -242,11 +242,12 @@ struct ProjectionWeights {
 
 //   kSilu  z / (1 + exp(-z))
 //   kGelu  z / 2 * (1 + tanh(sqrt(2 / pi) * (z + 0.044715 z^3))): Hendrycks & Gimpel 2016, arXiv:1606.08415
+//   kRelu  max(z, 0)
 //   kSquaredRelu  max(z, 0)^2 (So et al. 2021, arXiv:2109.08668)
 //   kClampedSwiglu  with a gate only: the pair of gate z and up u becomes g / (1 + exp(-1.702 g)) * (v + 1),
 //   g = min(z, 7), v = u kept within -7 and 7 (gpt-oss: OpenAI 2025, arXiv:2508.10925)
-// CUDA has the first two: the others belong to models that it does not run yet, with experts or states.
-enum class FeedForwardActivation : std::uint8_t { kSilu, kGelu, kSquaredRelu, kClampedSwiglu };
+// CUDA has the first three: the others belong to models that it does not run yet, with experts or states.
+enum class FeedForwardActivation : std::uint8_t { kSilu, kGelu, kRelu, kSquaredRelu, kClampedSwiglu };
 inline constexpr float kSwigluLimit = 7.0f, kSwigluSlope = 1.702f;
 
 struct FeedForwardInputWeights {

@@ -17,10 +17,10 @@
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/metrics/recording_file.h"
-#include "engine/model/gguf_file.h"
 #include "engine/model/inspection.h"
 #include "engine/model/model_config.h"
 #include "engine/model/model_files.h"
+#include "engine/model/model_source.h"
 #include "engine/model/shapes.h"
 #include "engine/model_preview.h"
 
@@ -139,7 +139,7 @@ void print_kv(std::ostream& out, const KvReport& report) {
 
 std::string shown(std::string_view text) { return strip_terminal_controls(escape_for_message(text)); }
 
-std::string dimensions_text(const model::GgufTensor& tensor) {
+std::string dimensions_text(const model::SourceTensor& tensor) {
   std::string text;
   for (std::uint32_t i = 0; i < tensor.num_dimensions; ++i) {
     text += (i == 0 ? "" : " x ") + std::to_string(tensor.dimensions[i]);
@@ -151,8 +151,8 @@ void pad_to(std::string& line, std::size_t column) {
   line.append(line.size() < column ? column - line.size() : 1, ' ');
 }
 
-void print_tensors(std::ostream& out, const model::GgufFile& file) {
-  for (const model::GgufTensor& tensor : file.tensors()) {
+void print_tensors(std::ostream& out, const model::ModelSource& source) {
+  for (const model::SourceTensor& tensor : source.tensors()) {
     std::string line = "  " + shown(tensor.name);
     pad_to(line, 34);
     line += tensor.type_name;
@@ -163,8 +163,8 @@ void print_tensors(std::ostream& out, const model::GgufFile& file) {
   }
 }
 
-void print_types(std::ostream& out, const model::GgufFile& file) {
-  for (const model::TypeCount& count : model::count_types(file)) {
+void print_types(std::ostream& out, const model::ModelSource& source) {
+  for (const model::TypeCount& count : model::count_types(source)) {
     out << "  " << count.type << ": " << count.num_tensors << " tensors, "
         << with_thousands(count.num_elements) << " elements, " << exact_bytes_text(count.num_bytes) << "\n";
   }
@@ -193,11 +193,12 @@ std::string skipped_text(const ModelDescription& description) {
          (description.predicts_next_tokens ? "; --speculative mtp uses one" : "") + "\n";
 }
 
-void print_model(std::ostream& out, const model::GgufFile& file, const ModelDescription& description,
+void print_model(std::ostream& out, const model::ModelSource& source, const ModelDescription& description,
                  std::int32_t num_with_attention) {
   out << "file            " << shown(description.path) << ", "
       << amount(static_cast<std::uint64_t>(description.file_bytes));
-  if (file.num_files() > 1) out << " in " << file.num_files() << " files";
+  if (source.num_files() > 1) out << " in " << source.num_files() << " files";
+  if (source.format() != "GGUF") out << ", " << source.format();
   out << "\nname            " << shown(description.name) << "\n"
       << "architecture    " << shown(description.architecture) << ", mostly " << description.quantisation
       << "\n"
@@ -280,9 +281,9 @@ Json json_of(const ModelDescription& description) {
   return json;
 }
 
-Json types_json(const model::GgufFile& file) {
+Json types_json(const model::ModelSource& source) {
   Json types = Json::object();
-  for (const model::TypeCount& count : model::count_types(file)) {
+  for (const model::TypeCount& count : model::count_types(source)) {
     types[std::string(count.type)] = {
         {"num_tensors", count.num_tensors}, {"num_elements", count.num_elements}, {"bytes", count.num_bytes}};
   }
@@ -290,9 +291,9 @@ Json types_json(const model::GgufFile& file) {
 }
 
 // Shapes as the file has them: the fastest dimension first.
-Json tensors_json(const model::GgufFile& file) {
+Json tensors_json(const model::ModelSource& source) {
   Json tensors = Json::array();
-  for (const model::GgufTensor& tensor : file.tensors()) {
+  for (const model::SourceTensor& tensor : source.tensors()) {
     const std::vector<std::int64_t> shape(tensor.dimensions.begin(),
                                           tensor.dimensions.begin() + tensor.num_dimensions);
     tensors.push_back({{"name", tensor.name},
@@ -334,29 +335,31 @@ Result<std::string> inspect_shape(const InspectOptions& options) {
 
 // What an engine would refuse is refused here with the same sentence.
 Result<std::string> report_model(const InspectOptions& options, const ModelPreview& preview) {
-  const auto& [file, config, tensors, tokenizer] = preview.parts();
+  const auto& [source, config, tensors, tokenizer] = preview.parts();
   const ModelDescription description = preview.describe();
   OCTAVO_TRY(const KvReport report,
              report_kv(options, model::kv_shape(config), static_cast<std::uint64_t>(config.context_length),
                        {.weights = static_cast<std::uint64_t>(description.file_bytes),
                         .state = static_cast<std::uint64_t>(description.state_bytes)}));
   if (options.json) {
-    const Json json = {{"model", json_of(description)},
+    Json described = json_of(description);
+    described["format"] = std::string(source->format());
+    const Json json = {{"model", std::move(described)},
                        {"kv", json_of(report)},
-                       {"types", types_json(file)},
-                       {"tensors", tensors_json(file)}};
+                       {"types", types_json(*source)},
+                       {"tensors", tensors_json(*source)}};
     return dump_for_output(json) + "\n";
   }
   std::ostringstream out;
   std::int32_t num_with_attention = 0;
   for (std::int32_t layer = 0; layer < config.num_layers; ++layer)
     num_with_attention += config.has_attention(layer) ? 1 : 0;
-  print_model(out, file, description, num_with_attention);
+  print_model(out, *source, description, num_with_attention);
   print_kv(out, report);
   out << "types\n";
-  print_types(out, file);
-  out << "tensors         " << file.tensors().size() << ", sizes with the fastest dimension first\n";
-  print_tensors(out, file);
+  print_types(out, *source);
+  out << "tensors         " << source->tensors().size() << ", sizes with the fastest dimension first\n";
+  print_tensors(out, *source);
   return out.str();
 }
 
@@ -413,7 +416,7 @@ void add_inspect_command(CLI::App& program, int& status) {
       "inspect", "Show what a model file or an event recording holds, and the size of its KV cache");
   CLI::Option* const model = command->add_option(
       "MODEL,--model", options->model,
-      "Model file, org/name, or a recording made with --record (default: SmolLM2-135M-Instruct)");
+      "Model file or folder, org/name, or a recording made with --record (default: SmolLM2-135M-Instruct)");
   command
       ->add_option("--shape", options->shape,
                    "Known model shape instead of a file: opt-30b, llama-3-8b, gpt2-xl, ...")

@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "app/probe/probe_report.h"
-#include "engine/model/gguf_file.h"
+#include "engine/model/model_source.h"
 #include "engine/model_preview.h"
 
 namespace octavo::app {
@@ -58,9 +58,7 @@ Result<void> check_model_file(const std::string& path, ProbeDepth depth) {
 }
 
 Confinement confine_for_probe(const std::string& path) {
-  const auto files = model::files_of_model(path);
-  const std::vector<std::filesystem::path> readable = files ? *files : std::vector<std::filesystem::path>{};
-  return confine_this_process(kLimits, readable);
+  return confine_this_process(kLimits, model::places_of_model(path));
 }
 
 int run_probe_child(const char* depth, const std::string& path) {

@@ -26,6 +26,7 @@
 //   model
 //           cards; mistral4 Mistral AI 2026, Mistral Small 4, its model card
 //   gpt2    Radford et al. 2019, Language Models are Unsupervised Multitask Learners
+//   opt     Zhang et al. 2022, arXiv:2205.01068; no GGUF specification names it
 //   muse-glimmer Meta 2026, its model card            llama4  Meta 2025, its model card
 //   olmo2   OLMo Team 2024, arXiv:2501.00656; OLMo 3 2025, its model card
 //   exaone4 LG AI Research 2025, arXiv:2507.11407     cohere2, command-r Cohere 2025, arXiv:2504.00698

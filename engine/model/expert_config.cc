@@ -28,7 +28,7 @@ constexpr std::string_view kDenseKey = "leading_dense_block_count", kStepKey = "
 
 class ExpertReader {
  public:
-  ExpertReader(const GgufHeader& header, const ExpertContext& context) : header_(header), context_(context) {}
+  ExpertReader(const Metadata& header, const ExpertContext& context) : header_(header), context_(context) {}
 
   Result<ExpertConfig> read() {
     OCTAVO_TRY_VOID(read_into("expert_count", {0, kMaxExperts}, config_.num_experts));
@@ -213,14 +213,14 @@ class ExpertReader {
     return {};
   }
 
-  const GgufHeader& header_;
+  const Metadata& header_;
   const ExpertContext& context_;
   ExpertConfig config_;
 };
 
 }  // namespace
 
-Result<ExpertConfig> read_expert_config(const GgufHeader& header, const ExpertContext& context) {
+Result<ExpertConfig> read_expert_config(const Metadata& header, const ExpertContext& context) {
   return ExpertReader(header, context).read();
 }
 

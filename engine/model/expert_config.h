@@ -10,7 +10,7 @@
 
 #include "engine/base/result.h"
 #include "engine/model/architecture.h"
-#include "engine/model/gguf_header.h"
+#include "engine/model/metadata.h"
 #include "kernels/backend.h"
 
 namespace octavo::model {
@@ -50,6 +50,6 @@ struct ExpertContext {
 // Keys that this architecture does not read are refused if they ask for something else than what is computed.
 // kUnsupported: that, or experts where the architecture has none. kDamagedFile: a value that is missing, of
 // the wrong type or out of range.
-Result<ExpertConfig> read_expert_config(const GgufHeader& header, const ExpertContext& context);
+Result<ExpertConfig> read_expert_config(const Metadata& header, const ExpertContext& context);
 
 }  // namespace octavo::model

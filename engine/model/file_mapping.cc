@@ -78,6 +78,13 @@ Result<void> FileMapping::read(std::uint64_t offset, std::span<std::byte> out) c
   return {};
 }
 
+void release_pages(std::span<const std::byte> bytes) {
+  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
+  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / page * page;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+}
+
 bool FileMapping::is_damaged() const { return guarded_mapping_is_damaged(guard_); }
 
 Result<void> FileMapping::verify_unchanged() const {

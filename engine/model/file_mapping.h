@@ -54,4 +54,8 @@ class FileMapping final : public ByteSource {
   int guard_ = -1;  // this mapping's entry in the handler's table; -1: none
 };
 
+// Whole pages of a mapping that nobody reads soon: packed weights are read from their own memory, and mapped
+// pages would only compete with them. They come back from the file should anybody look again.
+void release_pages(std::span<const std::byte> bytes);
+
 }  // namespace octavo::model

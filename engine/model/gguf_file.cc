@@ -11,6 +11,8 @@
 
 #include "engine/base/text.h"
 #include "engine/model/limits.h"
+#include "engine/model/sampling_advice.h"
+#include "engine/model/vocabulary_reader.h"
 
 namespace octavo::model {
 namespace {
@@ -147,6 +149,10 @@ std::span<const std::byte> GgufFile::bytes_of(const GgufTensor& tensor) const {
   return shards_[tensor.shard].file->bytes().subspan(static_cast<std::size_t>(tensor.byte_offset),
                                                      static_cast<std::size_t>(tensor.num_bytes));
 }
+
+Result<tokenizer::Vocabulary> GgufFile::read_vocabulary() const { return model::read_vocabulary(header()); }
+
+SamplingAdvice GgufFile::sampling_advice() const { return read_sampling_advice(header()); }
 
 Result<void> GgufFile::verify_unchanged() const {
   for (const Shard& shard : shards_) OCTAVO_TRY_VOID(shard.file->verify_unchanged());

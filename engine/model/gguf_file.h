@@ -17,29 +17,32 @@
 #include "engine/base/result.h"
 #include "engine/model/file_mapping.h"
 #include "engine/model/gguf_header.h"
+#include "engine/model/model_source.h"
 
 namespace octavo::model {
 
-class GgufFile {
+class GgufFile final : public ModelSource {
  public:
   static Result<GgufFile> open(const std::filesystem::path& path);
 
-  const std::filesystem::path& path() const { return path_; }  // as opened
-  std::uint64_t file_bytes() const;                            // of all its files
-  std::size_t num_files() const { return shards_.size(); }
+  std::string_view format() const override { return "GGUF"; }
+  const std::filesystem::path& path() const override { return path_; }
+  std::uint64_t file_bytes() const override;
+  std::size_t num_files() const override { return shards_.size(); }
 
   // Keys: those of the first file, which alone holds them in a split model.
   const GgufHeader& header() const { return shards_.front().header; }
+  const Metadata& metadata() const override { return header(); }
 
-  // Of all files, in their order.
-  std::span<const GgufTensor> tensors() const { return tensors_; }
-  const GgufTensor* find_tensor(std::string_view name) const;  // nullptr: none
-  // REQUIRES: a tensor of this object
-  std::span<const std::byte> bytes_of(const GgufTensor& tensor) const;
+  std::span<const GgufTensor> tensors() const override { return tensors_; }
+  const GgufTensor* find_tensor(std::string_view name) const override;
+  std::span<const std::byte> bytes_of(const GgufTensor& tensor) const override;
 
-  // For after loading: an error when a file changed since it was opened, or a part of it was gone when it was
-  // read: what was read is not to be trusted then.
-  Result<void> verify_unchanged() const;
+  Result<tokenizer::Vocabulary> read_vocabulary() const override;
+  bool has_chat_template() const override { return header().contains("tokenizer.chat_template"); }
+  SamplingAdvice sampling_advice() const override;
+
+  Result<void> verify_unchanged() const override;
 
  private:
   struct Shard {

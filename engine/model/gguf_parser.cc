@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/text.h"
+#include "engine/model/gguf_type.h"
 #include "engine/model/limits.h"
 
 namespace octavo::model {
@@ -228,10 +229,10 @@ class GgufParser {
     return {};
   }
 
-  Result<GgufType> read_type(const std::string& key) {
+  Result<ValueType> read_type(const std::string& key) {
     const std::uint64_t start = position_;
     OCTAVO_TRY(const std::uint32_t number, read_number<std::uint32_t>(key, "the type of " + in_quotes(key)));
-    if (const auto type = gguf_type_from(number)) return *type;
+    if (const auto type = value_type_from(number)) return *type;
     return damaged(key, start,
                    in_quotes(key) + " has value type " + std::to_string(number) + ", which does not exist");
   }
@@ -240,10 +241,10 @@ class GgufParser {
     OCTAVO_TRY(entry.type, read_type(key));
     entry.element_type = entry.type;
     entry.count = 1;
-    if (entry.type == GgufType::kArray) OCTAVO_TRY_VOID(read_array_preamble(key, entry));
+    if (entry.type == ValueType::kArray) OCTAVO_TRY_VOID(read_array_preamble(key, entry));
     entry.value_offset = position_;
-    OCTAVO_TRY_VOID(entry.element_type == GgufType::kString ? skip_strings(key, entry)
-                                                            : skip_numbers(key, entry));
+    OCTAVO_TRY_VOID(entry.element_type == ValueType::kString ? skip_strings(key, entry)
+                                                             : skip_numbers(key, entry));
     entry.value_bytes = position_ - entry.value_offset;
     entry.value_start = GgufHeader::kNotKept;
     if (entry.value_bytes <= kMaxShortValueBytes) OCTAVO_TRY_VOID(keep(key, entry));
@@ -263,7 +264,7 @@ class GgufParser {
     } else {
       OCTAVO_TRY_VOID(source_.read(entry.value_offset, kept));
     }
-    if (entry.element_type != GgufType::kString || are_strings(kept, entry.count)) return {};
+    if (entry.element_type != ValueType::kString || are_strings(kept, entry.count)) return {};
     return failure(ErrorCode::kIo, key, entry.value_offset,
                    in_quotes(key) + " changed while it was being read; load it again");
   }
@@ -292,7 +293,7 @@ class GgufParser {
   Result<void> read_array_preamble(const std::string& key, GgufHeader::Entry& entry) {
     const std::uint64_t start = position_;
     OCTAVO_TRY(entry.element_type, read_type(key));
-    if (entry.element_type == GgufType::kArray) {
+    if (entry.element_type == ValueType::kArray) {
       return damaged(key, start, in_quotes(key) + " is an array of arrays, which GGUF files do not use");
     }
     OCTAVO_TRY(entry.count, read_number<std::uint64_t>(key, "the length of " + in_quotes(key)));
@@ -302,11 +303,11 @@ class GgufParser {
                          " elements, which is more than the file can hold");
     }
     // Each string and each boolean has to be looked at; numbers are stepped over.
-    const bool is_walked = entry.element_type == GgufType::kString || entry.element_type == GgufType::kBool;
+    const bool is_walked = entry.element_type == ValueType::kString || entry.element_type == ValueType::kBool;
     if (!is_walked || entry.count <= kMaxArrayStrings) return {};
     return damaged(key, start,
                    in_quotes(key) + " claims " + std::to_string(entry.count) +
-                       (entry.element_type == GgufType::kString ? " strings" : " booleans") + "; at most " +
+                       (entry.element_type == ValueType::kString ? " strings" : " booleans") + "; at most " +
                        std::to_string(kMaxArrayStrings) + " are allowed");
   }
 
@@ -315,7 +316,7 @@ class GgufParser {
     const std::uint64_t num_bytes = entry.count * stored_bytes(entry.element_type);
     const std::string what = "the value of " + in_quotes(key);
     OCTAVO_TRY_VOID(check_next(num_bytes, key, what));
-    if (entry.element_type == GgufType::kBool) return check_booleans(key, num_bytes, what);
+    if (entry.element_type == ValueType::kBool) return check_booleans(key, num_bytes, what);
     position_ += num_bytes;
     return {};
   }
@@ -383,10 +384,10 @@ class GgufParser {
     header_.alignment_ = kDefaultAlignment;
     const GgufHeader::Entry* entry = header_.find_entry(kAlignmentKey);
     if (entry == nullptr) return {};
-    if (entry->type != GgufType::kU32) {
+    if (entry->type != ValueType::kU32) {
       return damaged(
           kAlignmentKey, entry->value_offset,
-          "general.alignment has type " + std::string(gguf_type_name(entry->type)) + " instead of u32");
+          "general.alignment has type " + std::string(value_type_name(entry->type)) + " instead of u32");
     }
     OCTAVO_TRY(header_.alignment_, header_.get<std::uint32_t>(kAlignmentKey));
     const std::uint32_t alignment = header_.alignment_;

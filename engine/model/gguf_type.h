@@ -1,4 +1,4 @@
-// The types of GGUF files: of values behind keys, and of tensors' elements. Sizes only; no file is touched.
+// The types of tensors' elements in GGUF files. Sizes only; no file is touched.
 #pragma once
 
 #include <cstdint>
@@ -6,31 +6,6 @@
 #include <string_view>
 
 namespace octavo::model {
-
-enum class GgufType : std::uint32_t {
-  kU8,
-  kI8,
-  kU16,
-  kI16,
-  kU32,
-  kI32,
-  kF32,
-  kBool,
-  kString,
-  kArray,
-  kU64,
-  kI64,
-  kF64,
-};
-
-// nullopt: no such type.
-std::optional<GgufType> gguf_type_from(std::uint32_t number);
-
-// "u32", "string", ...
-std::string_view gguf_type_name(GgufType type);
-
-// Of one value; of a string or an array: its length field.
-std::uint64_t stored_bytes(GgufType type);
 
 // How a type lays out a row: blocks of so many elements in so many bytes.
 struct StoredTensorType {

@@ -1,6 +1,5 @@
 #include "engine/model/inspection.h"
 #include "engine/model/kv_use.h"
-#include "engine/model/sampling_advice.h"
 
 #include <algorithm>
 #include <map>
@@ -10,17 +9,19 @@ namespace octavo::model {
 namespace {
 
 // Tables of factors, which are not learnt.
-bool is_rope_table(const GgufTensor& tensor) { return tensor.name.starts_with("rope_f"); }
+bool is_rope_table(const SourceTensor& tensor) { return tensor.name.starts_with("rope_f"); }
 
 // Of all experts of a layer.
-bool is_of_experts(const GgufTensor& tensor) { return tensor.name.find("_exps.weight") != std::string::npos; }
+bool is_of_experts(const SourceTensor& tensor) {
+  return tensor.name.find("_exps.weight") != std::string::npos;
+}
 
-bool is_matrix(const GgufTensor& tensor) { return tensor.dimensions[1] > 1; }
+bool is_matrix(const SourceTensor& tensor) { return tensor.dimensions[1] > 1; }
 
 template <class Accept>
-std::vector<TypeCount> count_types_of(const GgufFile& file, Accept&& accept) {
+std::vector<TypeCount> count_types_of(const ModelSource& file, Accept&& accept) {
   std::map<std::string_view, TypeCount> counts;
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const SourceTensor& tensor : file.tensors()) {
     if (!accept(tensor)) continue;
     TypeCount& count = counts[tensor.type_name];
     count.type = tensor.type_name;
@@ -38,22 +39,22 @@ std::vector<TypeCount> count_types_of(const GgufFile& file, Accept&& accept) {
 
 }  // namespace
 
-std::vector<TypeCount> count_types(const GgufFile& file) {
-  return count_types_of(file, [](const GgufTensor&) { return true; });
+std::vector<TypeCount> count_types(const ModelSource& file) {
+  return count_types_of(file, [](const SourceTensor&) { return true; });
 }
 
-std::uint64_t count_parameters(const GgufFile& file) {
+std::uint64_t count_parameters(const ModelSource& file) {
   std::uint64_t total = 0;
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const SourceTensor& tensor : file.tensors()) {
     if (!is_rope_table(tensor)) total += static_cast<std::uint64_t>(tensor.num_elements);
   }
   return total;
 }
 
-std::uint64_t count_layer_parameters(const GgufFile& file, const ModelConfig& config) {
+std::uint64_t count_layer_parameters(const ModelSource& file, const ModelConfig& config) {
   const auto num_used = static_cast<std::uint64_t>(config.experts.num_used);
   std::uint64_t total = 0;
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const SourceTensor& tensor : file.tensors()) {
     if (!tensor.name.starts_with("blk.") || config.is_in_skipped_layer(tensor.name)) continue;
     const auto elements = static_cast<std::uint64_t>(tensor.num_elements);
     total += config.experts.num_experts > 0 && is_of_experts(tensor)
@@ -96,7 +97,7 @@ std::string heads_text(const ModelDescription& description) {
   return others == 0 ? text : text + ", " + std::to_string(others) + " layers without their own";
 }
 
-ModelDescription describe_model(const GgufFile& file, const ModelConfig& config) {
+ModelDescription describe_model(const ModelSource& file, const ModelConfig& config) {
   ModelDescription description;
   description.path = file.path().string();
   description.name = config.name;
@@ -118,7 +119,7 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
         {layers.num_layers, layers.num_kv_heads, layers.head_dim, layers.latent_dim});
   description.num_experts = config.experts.num_experts;
   description.num_used_experts = config.experts.num_used;
-  for (const GgufTensor& tensor : file.tensors()) {
+  for (const SourceTensor& tensor : file.tensors()) {
     const auto bytes = static_cast<std::int64_t>(tensor.num_bytes);
     if (config.is_in_skipped_layer(tensor.name)) {
       description.skipped_bytes += bytes;
@@ -128,8 +129,8 @@ ModelDescription describe_model(const GgufFile& file, const ModelConfig& config)
   }
   description.context_length = config.context_length;
   description.vocabulary_size = config.vocabulary_size;
-  description.has_chat_template = file.header().contains("tokenizer.chat_template");
-  description.sampling_advice = read_sampling_advice(file.header());
+  description.has_chat_template = file.has_chat_template();
+  description.sampling_advice = file.sampling_advice();
   return description;
 }
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "engine/api/model_description.h"
-#include "engine/model/gguf_file.h"
 #include "engine/model/model_config.h"
+#include "engine/model/model_source.h"
 #include "engine/model/shapes.h"
 
 namespace octavo::model {
@@ -21,14 +21,14 @@ struct TypeCount {
 };
 
 // Of all tensors; the type with most elements first.
-std::vector<TypeCount> count_types(const GgufFile& file);
+std::vector<TypeCount> count_types(const ModelSource& file);
 
 // Elements of all tensors but rope_freqs.weight and rope_factors_*.weight, which are tables and not learnt.
-std::uint64_t count_parameters(const GgufFile& file);
+std::uint64_t count_parameters(const ModelSource& file);
 
 // Of these, what a token meets in the layers: neither the embedding nor the output head, and of experts as
 // many as it uses. REQUIRES: config was read from this file.
-std::uint64_t count_layer_parameters(const GgufFile& file, const ModelConfig& config);
+std::uint64_t count_layer_parameters(const ModelSource& file, const ModelConfig& config);
 
 KvShape kv_shape(const ModelConfig& config);
 
@@ -37,6 +37,6 @@ KvShape kv_shape(const ModelConfig& config);
 std::string heads_text(const ModelDescription& description);
 
 // REQUIRES: config was read from this file.
-ModelDescription describe_model(const GgufFile& file, const ModelConfig& config);
+ModelDescription describe_model(const ModelSource& file, const ModelConfig& config);
 
 }  // namespace octavo::model

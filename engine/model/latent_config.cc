@@ -15,7 +15,7 @@ constexpr std::string_view kKeyLength = "attention.key_length", kValueLength = "
 
 class LatentReader {
  public:
-  LatentReader(const GgufHeader& header, std::string_view architecture)
+  LatentReader(const Metadata& header, std::string_view architecture)
       : header_(header), architecture_(architecture) {}
 
   Result<LatentConfig> read() {
@@ -54,14 +54,14 @@ class LatentReader {
                                    std::to_string(size) + "; convert the model again");
   }
 
-  const GgufHeader& header_;
+  const Metadata& header_;
   std::string architecture_;
   LatentConfig config_;
 };
 
 }  // namespace
 
-Result<LatentConfig> read_latent_config(const GgufHeader& header, std::string_view architecture) {
+Result<LatentConfig> read_latent_config(const Metadata& header, std::string_view architecture) {
   return LatentReader(header, architecture).read();
 }
 

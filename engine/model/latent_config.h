@@ -11,7 +11,7 @@
 #include <string_view>
 
 #include "engine/base/result.h"
-#include "engine/model/gguf_header.h"
+#include "engine/model/metadata.h"
 
 namespace octavo::model {
 
@@ -29,6 +29,6 @@ struct LatentConfig {
 };
 
 // kDamagedFile: a value that is missing, of the wrong type, out of range, or contradicts another.
-Result<LatentConfig> read_latent_config(const GgufHeader& header, std::string_view architecture);
+Result<LatentConfig> read_latent_config(const Metadata& header, std::string_view architecture);
 
 }  // namespace octavo::model

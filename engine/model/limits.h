@@ -27,6 +27,13 @@ inline constexpr std::uint64_t kMaxTensorDimension = std::uint64_t{1} << 40;
 inline constexpr std::uint32_t kMinAlignment = 8;
 inline constexpr std::uint32_t kMaxAlignment = 65'536;
 inline constexpr std::uint32_t kMaxShards = 1'000;
+// Of a folder with safetensors, where each expert may be a tensor of its own. The format's own reader has the
+// same cap for a header.
+inline constexpr std::uint64_t kMaxStoredTensors = std::uint64_t{1} << 20;
+inline constexpr std::uint64_t kMaxSafetensorsHeaderBytes = 100'000'000;
+inline constexpr std::uint64_t kMaxSafetensorsNameBytes = 1'024;
+inline constexpr std::uint32_t kMaxSafetensorsDimensions = 8;
+inline constexpr std::uint64_t kMaxConfigBytes = std::uint64_t{4} << 20;  // config.json and its like
 
 // ---- the hyperparameters
 inline constexpr std::int32_t kMaxLayers = 1'024;

@@ -55,7 +55,7 @@ constexpr CountedPart kCountedParts[] = {
 // Reads one model's metadata; every key but the general ones has the architecture's name before it.
 class ConfigReader {
  public:
-  explicit ConfigReader(const GgufHeader& header) : header_(header) {}
+  explicit ConfigReader(const Metadata& header) : header_(header) {}
 
   Result<ModelConfig> read() {
     OCTAVO_TRY_VOID(read_architecture());
@@ -443,6 +443,7 @@ class ConfigReader {
     if (!is_saved_) OCTAVO_TRY_VOID(read_if_present(kExtrapolationKey, rope.yarn_extrapolation_factor));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_beta_fast", rope.yarn_beta_fast));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_beta_slow", rope.yarn_beta_slow));
+    OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_rounds_borders", rope.rounds_yarn_borders));
     OCTAVO_TRY_VOID(read_number_of_some("rope.scaling.yarn_log_multiplier", parts().dampens_yarn,
                                         rope.yarn_log_multiplier));
     OCTAVO_TRY(const auto attention_factor, header_.find<float>(key("rope.scaling.yarn_attn_factor")));
@@ -657,7 +658,7 @@ class ConfigReader {
     return {};
   }
 
-  const GgufHeader& header_;
+  const Metadata& header_;
   ModelConfig config_;
   bool is_saved_ = false;                   // by llama.cpp, from another file
   std::vector<bool> layers_without_heads_;  // [num_layers], until read_recurrent(); empty: all have some
@@ -665,7 +666,7 @@ class ConfigReader {
 
 }  // namespace
 
-Result<ModelConfig> read_model_config(const GgufHeader& header) { return ConfigReader(header).read(); }
+Result<ModelConfig> read_model_config(const Metadata& header) { return ConfigReader(header).read(); }
 
 bool ModelConfig::has_attention(std::int32_t layer) const {
   switch (parts.layer_parts) {

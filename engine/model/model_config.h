@@ -16,8 +16,8 @@
 #include "engine/base/result.h"
 #include "engine/model/architecture.h"
 #include "engine/model/expert_config.h"
-#include "engine/model/gguf_header.h"
 #include "engine/model/latent_config.h"
+#include "engine/model/metadata.h"
 #include "engine/model/recurrent_config.h"
 #include "kernels/kv_layout.h"
 
@@ -40,6 +40,7 @@ struct RopeConfig {
   double yarn_log_multiplier = 0.0;                  // that is divided by 0.1 * this * ln(factor) + 1
   double yarn_beta_fast = 32.0;  // rotations within the trained length: above, frequencies stay as they are
   double yarn_beta_slow = 1.0;   // below, they are divided by the factor
+  bool rounds_yarn_borders = true;  // where between them frequencies start and end to change
 };
 
 struct ModelConfig {
@@ -138,6 +139,6 @@ struct ModelConfig {
 
 // kUnsupported: another architecture, or a feature that is not computed here, each by name. kDamagedFile: a
 // value that is missing, of the wrong type or out of range.
-Result<ModelConfig> read_model_config(const GgufHeader& header);
+Result<ModelConfig> read_model_config(const Metadata& header);
 
 }  // namespace octavo::model

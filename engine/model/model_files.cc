@@ -8,6 +8,7 @@
 
 #include "engine/base/home_folder.h"
 #include "engine/base/text.h"
+#include "engine/model/hugging_face/folder_source.h"
 
 namespace octavo::model {
 namespace {
@@ -97,6 +98,7 @@ Result<fs::path> find_repository(const RepositoryName& repository, std::string_v
     const std::vector<fs::path> models = models_in(folder);
     if (models.size() > 1) return several(name, models);
     if (models.size() == 1) return models.front();
+    if (is_model_folder(folder)) return folder;
   }
   for (const std::string& file : {repository.name, repository.name + ".gguf"}) {
     for (const fs::path& folder : {models_folder() / repository.organisation, models_folder()}) {
@@ -106,7 +108,7 @@ Result<fs::path> find_repository(const RepositoryName& repository, std::string_v
   return Error{ErrorCode::kNotFound,
                "no file or model named \"" + escape_for_message(name) + "\" was found in " +
                    path_for_message(models_folder()) + " or " + path_for_message(hugging_face_cache()) +
-                   "; download it there or give the path of a .gguf file",
+                   "; download it there or give the path of a .gguf file or of a folder",
                "model"};
 }
 
@@ -140,8 +142,10 @@ Result<fs::path> find_model(std::string_view name) {
   std::error_code ignored;
   if (fs::exists(path, ignored)) return path;  // what it is, opening it will tell
   if (const auto repository = parse_repository(name)) return find_repository(*repository, name);
-  return Error{ErrorCode::kNotFound,
-               path_for_message(path) + ": no such file; give the path of a .gguf file or org/name", "model"};
+  return Error{
+      ErrorCode::kNotFound,
+      path_for_message(path) + ": no such file; give the path of a .gguf file, of a folder, or org/name",
+      "model"};
 }
 
 }  // namespace octavo::model

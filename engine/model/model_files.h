@@ -20,8 +20,9 @@ std::filesystem::path default_model_path();
 // Empty when there is no such folder.
 std::vector<std::filesystem::path> models_in(const std::filesystem::path& folder);
 
-// Empty: the default model. A path: itself. "org/name" that is no path: searched in models_folder() and in
-// the Hugging Face cache. An error says what was looked for, and where.
+// Empty: the default model. A path, of a file or of a folder: itself. "org/name" that is no path: searched in
+// models_folder() and in the Hugging Face cache, a .gguf file first, then a folder with a config.json. An
+// error says what was looked for, and where.
 Result<std::filesystem::path> find_model(std::string_view name);
 
 }  // namespace octavo::model

@@ -15,8 +15,6 @@
 namespace octavo::model {
 namespace {
 
-using kernels::MatrixSource;
-
 std::string shape_text(std::span<const std::int64_t> dimensions) {
   std::string text;
   for (const std::int64_t dimension : dimensions)
@@ -26,7 +24,7 @@ std::string shape_text(std::span<const std::int64_t> dimensions) {
 
 class TensorFinder {
  public:
-  TensorFinder(const GgufFile& file, const ModelConfig& config) : file_(file), config_(config) {}
+  TensorFinder(const ModelSource& file, const ModelConfig& config) : file_(file), config_(config) {}
 
   Result<ModelTensors> find() {
     ModelTensors model;
@@ -105,7 +103,7 @@ class TensorFinder {
     const auto holds_layer = [this](std::int32_t index) {
       const std::string prefix = "blk." + std::to_string(index) + ".";
       return std::ranges::any_of(file_.tensors(),
-                                 [&](const GgufTensor& tensor) { return tensor.name.starts_with(prefix); });
+                                 [&](const SourceTensor& tensor) { return tensor.name.starts_with(prefix); });
     };
     if (holds_layer(0) || !holds_layer(config_.num_layers)) return {};
     return error_about("blk.0.attn_norm.weight", ErrorCode::kUnsupported,
@@ -303,7 +301,7 @@ class TensorFinder {
   // Few numbers, which are kept as floats whatever the file holds.
   Result<std::vector<float>> matrix_of_floats(std::string_view name, std::int64_t rows,
                                               std::int64_t columns) {
-    OCTAVO_TRY(const GgufTensor* tensor, required(name));
+    OCTAVO_TRY(const SourceTensor* tensor, required(name));
     const std::int64_t shape[] = {columns, rows};
     return expand(*tensor, shape);
   }
@@ -401,7 +399,7 @@ class TensorFinder {
 
   // A scale or a bias that nobody applies would make every answer wrong, and nothing would say so.
   Result<void> refuse_unused() const {
-    for (const GgufTensor& tensor : file_.tensors()) {
+    for (const SourceTensor& tensor : file_.tensors()) {
       if (used_.contains(&tensor)) continue;
       if (parts().output_is_embedding && tensor.name == "output.weight") continue;  // a copy
       if (config_.is_in_skipped_layer(tensor.name) || is_of_other_input(tensor.name)) continue;
@@ -462,10 +460,10 @@ class TensorFinder {
                  matrix(prefix + "ffn_down_shexp.weight", width(), experts.shared_length));
     }
     if (parts().experts.shared == SharedExpert::kGated) {
-      OCTAVO_TRY(const GgufTensor* router, required(prefix + "ffn_gate_inp_shexp.weight"));
+      OCTAVO_TRY(const SourceTensor* router, required(prefix + "ffn_gate_inp_shexp.weight"));
       const std::int64_t shape[] = {width()};
       OCTAVO_TRY(const kernels::TensorType type, check(*router, shape));
-      found.shared_router.weight = {type, 1, width(), file_.bytes_of(*router)};
+      found.shared_router.weight = stored(*router, type, 1, width());
     }
     return found;
   }
@@ -492,29 +490,29 @@ class TensorFinder {
   // file that has some is refused.
   Result<std::vector<float>> expert_biases(const std::string& name, std::int64_t count, std::int64_t size) {
     if (!parts().experts.needs_biases) return std::vector<float>();
-    OCTAVO_TRY(const GgufTensor* tensor, required(name));
+    OCTAVO_TRY(const SourceTensor* tensor, required(name));
     const std::int64_t shape[] = {size, count};
     return expand(*tensor, shape);
   }
 
   // Matrices of one size, of experts or heads, one behind the other.
   struct Stack {
-    MatrixSource rows;          // of all
+    StoredMatrix rows;          // of all
     std::vector<float> scales;  // of each
   };
 
   Result<Stack> matrices(std::string_view name, std::int64_t count, std::int64_t rows, std::int64_t columns) {
-    OCTAVO_TRY(const GgufTensor* tensor, required(name));
+    OCTAVO_TRY(const SourceTensor* tensor, required(name));
     const std::int64_t shape[] = {columns, rows, count};
     OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
     OCTAVO_TRY(std::vector<float> scales, second_scales(name, type, count));
-    return Stack{{type, count * rows, columns, file_.bytes_of(*tensor)}, std::move(scales)};
+    return Stack{stored(*tensor, type, count * rows, columns), std::move(scales)};
   }
 
   // Rows first..first + size of each expert.
-  static std::vector<MatrixSource> each_of(const Stack& all, std::int64_t count, std::int64_t first,
+  static std::vector<StoredMatrix> each_of(const Stack& all, std::int64_t count, std::int64_t first,
                                            std::int64_t size) {
-    std::vector<MatrixSource> matrices;
+    std::vector<StoredMatrix> matrices;
     const std::int64_t stride = all.rows.rows / count;
     for (std::int64_t i = 0; i < count; ++i) {
       matrices.push_back(rows_of({all.rows, {}}, i * stride + first, size).weight);
@@ -589,8 +587,10 @@ class TensorFinder {
     const auto row_bytes = all.weight.bytes.size() / static_cast<std::size_t>(all.weight.rows);
     const auto begin = static_cast<std::size_t>(first), size = static_cast<std::size_t>(count);
     Projection part;
-    part.weight = {all.weight.type, count, all.weight.columns,
-                   all.weight.bytes.subspan(begin * row_bytes, size * row_bytes), all.weight.scale};
+    part.weight = all.weight;
+    part.weight.rows = count;
+    part.weight.bytes = all.weight.bytes.subspan(begin * row_bytes, size * row_bytes);
+    part.weight.first_row += first;
     if (!all.bias.empty()) {
       const auto bias = std::span(all.bias).subspan(begin, size);
       part.bias.assign(bias.begin(), bias.end());
@@ -692,12 +692,12 @@ class TensorFinder {
     return found;
   }
 
-  Result<MatrixSource> matrix(std::string_view name, std::int64_t rows, std::int64_t columns) {
-    OCTAVO_TRY(const GgufTensor* tensor, required(name));
+  Result<StoredMatrix> matrix(std::string_view name, std::int64_t rows, std::int64_t columns) {
+    OCTAVO_TRY(const SourceTensor* tensor, required(name));
     const std::int64_t shape[] = {columns, rows};
     OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
     OCTAVO_TRY(const std::vector<float> scales, second_scales(name, type, 1));
-    return MatrixSource{type, rows, columns, file_.bytes_of(*tensor), scales.front()};
+    return stored(*tensor, type, rows, columns, scales.front());
   }
 
   // Of each of `count` matrices, what NVFP4 keeps in a tensor beside them; other types have no such scale,
@@ -709,46 +709,57 @@ class TensorFinder {
     if (type != kernels::TensorType::kNVFP4) return ones;
     const std::string name(weight.substr(0, weight.rfind(".weight")));
     take(name + ".input_scale");
-    const GgufTensor* tensor = take(name + ".scale");
+    const SourceTensor* tensor = take(name + ".scale");
     if (tensor == nullptr) return ones;
     return expand(*tensor, std::span(&count, 1));
   }
 
   Result<std::vector<float>> vector(std::string_view name, std::int64_t size) {
-    OCTAVO_TRY(const GgufTensor* tensor, required(name));
+    OCTAVO_TRY(const SourceTensor* tensor, required(name));
     return expand(*tensor, std::span(&size, 1));
   }
 
   Result<std::vector<float>> optional_vector(std::string_view name, std::int64_t size) {
-    const GgufTensor* tensor = take(name);
+    const SourceTensor* tensor = take(name);
     if (tensor == nullptr) return std::vector<float>();
     return expand(*tensor, std::span(&size, 1));
   }
 
-  Result<std::vector<float>> expand(const GgufTensor& tensor, std::span<const std::int64_t> shape) const {
+  Result<std::vector<float>> expand(const SourceTensor& tensor, std::span<const std::int64_t> shape) const {
     OCTAVO_TRY(const kernels::TensorType type, check(tensor, shape));
     std::vector<float> values(static_cast<std::size_t>(tensor.num_elements));
-    kernels::dequantize(type, file_.bytes_of(tensor).data(), tensor.num_elements, values.data());
+    std::span<const std::byte> bytes = file_.bytes_of(tensor);
+    std::vector<std::byte> made;
+    if (file_.reader_of(tensor) != nullptr) {
+      OCTAVO_TRY(made, read_tensor(file_, tensor));
+      bytes = made;
+    }
+    kernels::dequantize(type, bytes.data(), tensor.num_elements, values.data());
     return values;
+  }
+
+  StoredMatrix stored(const SourceTensor& tensor, kernels::TensorType type, std::int64_t rows,
+                      std::int64_t columns, float scale = 1.0f) const {
+    return {{type, rows, columns, file_.bytes_of(tensor), scale}, file_.reader_of(tensor)};
   }
 
   bool has(std::string_view name) const { return file_.find_tensor(name) != nullptr; }
 
   // What is taken is used.
-  const GgufTensor* take(std::string_view name) {
-    const GgufTensor* tensor = file_.find_tensor(name);
+  const SourceTensor* take(std::string_view name) {
+    const SourceTensor* tensor = file_.find_tensor(name);
     if (tensor != nullptr) used_.insert(tensor);
     return tensor;
   }
 
-  Result<const GgufTensor*> required(std::string_view name) {
-    const GgufTensor* tensor = take(name);
+  Result<const SourceTensor*> required(std::string_view name) {
+    const SourceTensor* tensor = take(name);
     if (tensor == nullptr) return damaged(name, "is missing");
     return tensor;
   }
 
   // `shape` fastest first; further dimensions must be 1.
-  Result<kernels::TensorType> check(const GgufTensor& tensor, std::span<const std::int64_t> shape) const {
+  Result<kernels::TensorType> check(const SourceTensor& tensor, std::span<const std::int64_t> shape) const {
     bool same = true;
     for (std::size_t i = 0; i < tensor.dimensions.size(); ++i) {
       same = same && tensor.dimensions[i] == (i < shape.size() ? shape[i] : 1);
@@ -770,25 +781,26 @@ class TensorFinder {
 
   Error error_about(std::string_view name, ErrorCode code, const std::string& sentence) const {
     return {code,
-            path_for_message(file_.path()) + ": tensor \"" + escape_for_message(name) + "\" " + sentence,
+            path_for_message(file_.path()) + ": tensor \"" + escape_for_message(file_.stored_name(name)) +
+                "\" " + sentence,
             std::string(name)};
   }
   Error damaged(std::string_view name, const std::string& sentence) const {
     Error error = error_about(name, ErrorCode::kDamagedFile, sentence + "; download the file again");
-    if (const GgufTensor* tensor = file_.find_tensor(name)) error.byte_offset = tensor->byte_offset;
+    if (const SourceTensor* tensor = file_.find_tensor(name)) error.byte_offset = tensor->byte_offset;
     return error;
   }
 
-  const GgufFile& file_;
+  const ModelSource& file_;
   const ModelConfig& config_;
-  std::set<const GgufTensor*> used_;
+  std::set<const SourceTensor*> used_;
 };
 
 }  // namespace
 
 std::vector<kernels::TensorType> ModelTensors::matrix_types() const {
   std::vector<kernels::TensorType> types;
-  const auto add = [&](const MatrixSource& source) {
+  const auto add = [&](const StoredMatrix& source) {
     if (std::find(types.begin(), types.end(), source.type) == types.end()) types.push_back(source.type);
   };
   add(token_embedding);
@@ -798,11 +810,11 @@ std::vector<kernels::TensorType> ModelTensors::matrix_types() const {
   return types;
 }
 
-Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config) {
+Result<ModelTensors> find_model_tensors(const ModelSource& file, const ModelConfig& config) {
   return TensorFinder(file, config).find();
 }
 
-Result<void> add_next_token_layer(const GgufFile& file, ModelConfig& config, ModelTensors& tensors) {
+Result<void> add_next_token_layer(const ModelSource& file, ModelConfig& config, ModelTensors& tensors) {
   if (config.num_skipped_layers == 0 || !config.parts.predicts_next_tokens) {
     return Error{.code = ErrorCode::kInvalidArgument,
                  .message =

@@ -3,8 +3,8 @@
 // by its name. Matrices that a file packs into one (Q, K and V; gate and up) come apart here: their rows
 // stand one behind the other, or by turns.
 //
-// Ownership: matrices are views into the GgufFile, which must outlive this object; vectors are copies, as
-// floats.
+// Ownership: matrices are views into the ModelSource, or lead to its readers; it must outlive this object.
+// Vectors are copies, as floats.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,19 @@
 #include <vector>
 
 #include "engine/base/result.h"
-#include "engine/model/gguf_file.h"
 #include "engine/model/model_config.h"
+#include "engine/model/model_source.h"
 #include "engine/model/rope.h"
 #include "kernels/tensor.h"
 
 namespace octavo::model {
+
+// Rows as they stand in the file; or, without bytes, those that a reader makes when they are prepared, so
+// that no more than one such matrix is held twice.
+struct StoredMatrix : kernels::MatrixSource {
+  const RowReader* reader = nullptr;
+  std::int64_t first_row = 0;  // of the reader's
+};
 
 struct NormTensors {
   std::vector<float> weight;  // empty: no norm here
@@ -30,7 +37,7 @@ struct RowRange {
 
 // y = weight · x + bias. Empty bias: none. A weight without rows: not part of this architecture.
 struct Projection {
-  kernels::MatrixSource weight;
+  StoredMatrix weight;
   std::vector<float> bias;
   // Where the file puts rows of several matrices by turns: those of this one, in their order. `weight.bytes`
   // are then the bytes of all, and its rows are gathered when it is prepared. Empty: they stand in one piece.
@@ -39,17 +46,17 @@ struct Projection {
 
 // Of a layer of routed experts. Matrices that a file holds as one come apart here, as everywhere.
 struct ExpertTensors {
-  NormTensors norm;                                   // empty: the layer's feed_forward_norm
-  std::vector<float> router_norm;                     // [embedding_length]; empty: as the experts'
-  Projection router;                                  // [num_experts, embedding_length]
-  std::vector<float> selection_bias;                  // [num_experts], or empty
-  std::vector<kernels::MatrixSource> gate, up, down;  // of each expert; no gate: they have none
-  std::vector<float> gate_bias, up_bias, down_bias;   // of all experts, or empty
-  std::vector<float> output_scale;                    // [num_experts], or empty
-  Projection shared_gate, shared_up, shared_down;     // no rows: none is shared, or has no gate
-  Projection latent_down, latent_up;               // [latent_length, embedding_length] and back; or no rows
-  NormTensors routed_post_norm, shared_post_norm;  // or empty
-  Projection shared_router;                        // [1, embedding_length]; no rows: it is not gated
+  NormTensors norm;                                  // empty: the layer's feed_forward_norm
+  std::vector<float> router_norm;                    // [embedding_length]; empty: as the experts'
+  Projection router;                                 // [num_experts, embedding_length]
+  std::vector<float> selection_bias;                 // [num_experts], or empty
+  std::vector<StoredMatrix> gate, up, down;          // of each expert; no gate: they have none
+  std::vector<float> gate_bias, up_bias, down_bias;  // of all experts, or empty
+  std::vector<float> output_scale;                   // [num_experts], or empty
+  Projection shared_gate, shared_up, shared_down;    // no rows: none is shared, or has no gate
+  Projection latent_down, latent_up;                 // [latent_length, embedding_length] and back; or no rows
+  NormTensors routed_post_norm, shared_post_norm;    // or empty
+  Projection shared_router;                          // [1, embedding_length]; no rows: it is not gated
 
   bool empty() const { return up.empty(); }
 
@@ -58,7 +65,7 @@ struct ExpertTensors {
     if (empty()) return;
     visit(router.weight);
     for (const auto* matrices : {&gate, &up, &down}) {
-      for (const kernels::MatrixSource& matrix : *matrices) visit(matrix);
+      for (const StoredMatrix& matrix : *matrices) visit(matrix);
     }
     for (const Projection* projection :
          {&shared_gate, &shared_up, &shared_down, &shared_router, &latent_down, &latent_up}) {
@@ -94,9 +101,9 @@ struct LatentTensors {
   std::vector<float> latent_norm;  // [latent_dim]
   // Of each head [latent_dim, unrotated_dim]; or, as part of a joint matrix, with rows and columns the other
   // way round
-  std::vector<kernels::MatrixSource> keys;
+  std::vector<StoredMatrix> keys;
   bool keys_are_transposed = false;
-  std::vector<kernels::MatrixSource> values;  // of each head [value_dim, latent_dim]
+  std::vector<StoredMatrix> values;  // of each head [value_dim, latent_dim]
 
   bool empty() const { return keys.empty(); }
 
@@ -106,13 +113,13 @@ struct LatentTensors {
     for (const Projection* projection : {&query_down, &query, &key_value}) {
       if (projection->weight.rows > 0) visit(projection->weight);
     }
-    for (const kernels::MatrixSource& matrix : keys) visit(keys_are_transposed ? turned(matrix) : matrix);
-    for (const kernels::MatrixSource& matrix : values) visit(matrix);
+    for (const StoredMatrix& matrix : keys) visit(keys_are_transposed ? turned(matrix) : matrix);
+    for (const StoredMatrix& matrix : values) visit(matrix);
   }
 
   // What becomes of such a matrix, its numbers left out.
-  static kernels::MatrixSource turned(const kernels::MatrixSource& matrix) {
-    return {kernels::TensorType::kF32, matrix.columns, matrix.rows, {}};
+  static StoredMatrix turned(const StoredMatrix& matrix) {
+    return {{kernels::TensorType::kF32, matrix.columns, matrix.rows, {}}};
   }
 };
 
@@ -156,9 +163,9 @@ struct LayerTensors {
 
 // The second embedding, from which each layer gets a part of every token's row. No rows: there is none.
 struct LayerEmbeddingTensors {
-  kernels::MatrixSource tokens;  // [vocabulary_size, num_layers * layer_embedding_length]
-  Projection projection;         // [num_layers * layer_embedding_length, embedding_length]
-  std::vector<float> norm;       // [layer_embedding_length]
+  StoredMatrix tokens;      // [vocabulary_size, num_layers * layer_embedding_length]
+  Projection projection;    // [num_layers * layer_embedding_length, embedding_length]
+  std::vector<float> norm;  // [layer_embedding_length]
 };
 
 // Of multi-token prediction (kernels::NextTokenWeights): a layer with attention behind the model's own, and
@@ -167,15 +174,14 @@ struct NextTokenTensors {
   NormTensors token_norm, hidden_norm;  // [embedding_length]
   Projection joint;                     // [embedding_length, 2 * embedding_length]
   LayerTensors layer;
-  kernels::MatrixSource token_embedding;  // no rows: the model's
-  NormTensors output_norm;                // empty: the model's
-  Projection output;                      // no rows: the model's
+  StoredMatrix token_embedding;  // no rows: the model's
+  NormTensors output_norm;       // empty: the model's
+  Projection output;             // no rows: the model's
 };
 
 struct ModelTensors {
-  kernels::MatrixSource token_embedding;  // [vocabulary_size, embedding_length]
-  kernels::MatrixSource
-      position_embedding;             // [context_length, embedding_length]; no rows: positions are rotated
+  StoredMatrix token_embedding;       // [vocabulary_size, embedding_length]
+  StoredMatrix position_embedding;    // [context_length, embedding_length]; no rows: positions are rotated
   std::vector<float> embedding_norm;  // [embedding_length], or empty
   LayerEmbeddingTensors layer_embedding;
   std::vector<LayerTensors> layers;
@@ -208,11 +214,11 @@ struct ModelTensors {
 // reads, and for a tensor that this architecture does not use. Error::subject is the tensor. Weights that are
 // not finite are found: they fail the requests whose numbers they reach. REQUIRES: config was read from this
 // file.
-Result<ModelTensors> find_model_tensors(const GgufFile& file, const ModelConfig& config);
+Result<ModelTensors> find_model_tensors(const ModelSource& file, const ModelConfig& config);
 
 // Makes a model guess its next tokens: config.guesses_next_tokens, and what that takes from the file. Errors:
 // kInvalidArgument where the model cannot; else as find_model_tensors(). REQUIRES: all of one file.
-Result<void> add_next_token_layer(const GgufFile& file, ModelConfig& config, ModelTensors& tensors);
+Result<void> add_next_token_layer(const ModelSource& file, ModelConfig& config, ModelTensors& tensors);
 
 // Which of longrope's lists is used does not change from token to token, since keys in the cache cannot be
 // rotated again: it follows from the longest context that an engine allows. True: from here on the short one.

@@ -16,7 +16,7 @@ constexpr std::int32_t kUsualInterval = 4;
 
 class RecurrentReader {
  public:
-  RecurrentReader(const GgufHeader& header, const RecurrentContext& context)
+  RecurrentReader(const Metadata& header, const RecurrentContext& context)
       : header_(header), context_(context) {}
 
   Result<RecurrentConfig> read() {
@@ -130,7 +130,7 @@ class RecurrentReader {
                                 std::to_string(kMaxStateDim) + " dimensions");
   }
 
-  const GgufHeader& header_;
+  const Metadata& header_;
   const RecurrentContext& context_;
   RecurrentConfig config_;
 };
@@ -156,7 +156,7 @@ std::int64_t RecurrentConfig::output_columns() const {
   return delta_net.value_columns() + state_space.inner_columns() + short_convolution.num_channels;
 }
 
-Result<RecurrentConfig> read_recurrent_config(const GgufHeader& header, const RecurrentContext& context) {
+Result<RecurrentConfig> read_recurrent_config(const Metadata& header, const RecurrentContext& context) {
   if (context.parts == RecurrentLayers::kNone) return RecurrentConfig();
   return RecurrentReader(header, context).read();
 }

@@ -17,7 +17,7 @@
 
 #include "engine/base/result.h"
 #include "engine/model/architecture.h"
-#include "engine/model/gguf_header.h"
+#include "engine/model/metadata.h"
 #include "kernels/backend.h"
 #include "kernels/state_layout.h"
 
@@ -52,6 +52,6 @@ struct RecurrentContext {
 // Of an architecture without recurrent layers: none. kDamagedFile: a value that is missing, of the wrong type
 // or out of range; Gated DeltaNet in all layers.
 // REQUIRES: a validated num_layers.
-Result<RecurrentConfig> read_recurrent_config(const GgufHeader& header, const RecurrentContext& context);
+Result<RecurrentConfig> read_recurrent_config(const Metadata& header, const RecurrentContext& context);
 
 }  // namespace octavo::model

@@ -8,7 +8,7 @@ namespace octavo::model {
 namespace {
 
 // As its maker wrote it: 0.6, not 0.600000024.
-std::optional<double> find_number(const GgufHeader& header, std::string_view key) {
+std::optional<double> find_number(const Metadata& header, std::string_view key) {
   const auto value = header.find<float>(key);
   if (!value || !*value || !std::isfinite(**value)) return std::nullopt;
   return std::round(static_cast<double>(**value) * 1e6) / 1e6;
@@ -29,7 +29,7 @@ void take(SamplingAdvice& advice, std::optional<Value> SamplingAdvice::*member, 
 
 }  // namespace
 
-SamplingAdvice read_sampling_advice(const GgufHeader& header) {
+SamplingAdvice read_sampling_advice(const Metadata& header) {
   SamplingAdvice advice;
   take(advice, &SamplingAdvice::temperature, find_number(header, "general.sampling.temp"));
   take(advice, &SamplingAdvice::top_p, find_number(header, "general.sampling.top_p"));

@@ -3,11 +3,11 @@
 #pragma once
 
 #include "engine/api/sampling_advice.h"
-#include "engine/model/gguf_header.h"
+#include "engine/model/metadata.h"
 
 namespace octavo::model {
 
 // A value of the wrong type or out of the option's range is no advice: it could not be followed.
-SamplingAdvice read_sampling_advice(const GgufHeader& header);
+SamplingAdvice read_sampling_advice(const Metadata& header);
 
 }  // namespace octavo::model

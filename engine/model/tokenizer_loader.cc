@@ -2,14 +2,13 @@
 
 #include <utility>
 
-#include "engine/model/gguf_file.h"
-#include "engine/model/vocabulary_reader.h"
+#include "engine/model/model_source.h"
 
 namespace octavo::model {
 
 Result<std::unique_ptr<tokenizer::Tokenizer>> load_tokenizer(const std::filesystem::path& path) {
-  OCTAVO_TRY(const GgufFile file, GgufFile::open(path));
-  OCTAVO_TRY(tokenizer::Vocabulary vocabulary, read_vocabulary(file));
+  OCTAVO_TRY(const auto source, open_model_source(path));
+  OCTAVO_TRY(tokenizer::Vocabulary vocabulary, source->read_vocabulary());
   return tokenizer::Tokenizer::create(std::move(vocabulary));
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/base/ascii.h"
+#include "engine/model/answer_ends.h"
 #include "engine/model/limits.h"
 
 namespace octavo::model {
@@ -26,15 +27,11 @@ constexpr std::string_view kMergesKey = "tokenizer.ggml.merges";
 
 // These end an output as the end-of-sequence token does.
 constexpr std::string_view kFurtherEndKeys[] = {"tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"};
-// So do control tokens with these names.
-constexpr std::string_view kEndsOfTurns[] = {"<|eot_id|>", "<|eom_id|>", "<|eot|>",      "<|eom|>",
-                                             "<|im_end|>", "<|end|>",    "<end_of_turn>"};
-
 std::vector<std::string> copies(const std::vector<std::string_view>& views) {
   return {views.begin(), views.end()};
 }
 
-Result<void> read_tokens(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_tokens(const Metadata& header, Vocabulary& vocabulary) {
   OCTAVO_TRY(const auto tokens, header.get<std::vector<std::string_view>>(kTokensKey));
   if (tokens.empty() || tokens.size() > static_cast<std::size_t>(kMaxVocabularySize)) {
     return header.error_about(kTokensKey, ErrorCode::kDamagedFile,
@@ -47,7 +44,7 @@ Result<void> read_tokens(const GgufHeader& header, Vocabulary& vocabulary) {
 }
 
 // Before it is read, so that a wrong length costs nothing. Arrays that nobody here reads are held to it, too.
-Result<void> check_length(const GgufHeader& header, std::string_view key, std::string_view what,
+Result<void> check_length(const Metadata& header, std::string_view key, std::string_view what,
                           std::size_t num_tokens) {
   OCTAVO_TRY(const auto length, header.find_array_length(key));
   if (!length || *length == num_tokens) return {};
@@ -56,7 +53,7 @@ Result<void> check_length(const GgufHeader& header, std::string_view key, std::s
                                 std::to_string(num_tokens) + " tokens; download the file again");
 }
 
-Result<void> read_kinds(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_kinds(const Metadata& header, Vocabulary& vocabulary) {
   OCTAVO_TRY_VOID(check_length(header, kKindsKey, "types", vocabulary.tokens.size()));
   OCTAVO_TRY(const auto kinds, header.find<std::vector<std::int32_t>>(kKindsKey));
   if (!kinds) return {};
@@ -74,7 +71,7 @@ Result<void> read_kinds(const GgufHeader& header, Vocabulary& vocabulary) {
 }
 
 // A token can be merged out of several pairs: Llama 3 has 2.2 merges for each.
-Result<void> read_merges(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_merges(const Metadata& header, Vocabulary& vocabulary) {
   constexpr std::size_t kMostPerToken = 16;
   OCTAVO_TRY(const auto length, header.find_array_length(kMergesKey));
   if (length && *length > kMostPerToken * vocabulary.tokens.size()) {
@@ -88,14 +85,14 @@ Result<void> read_merges(const GgufHeader& header, Vocabulary& vocabulary) {
   return {};
 }
 
-Result<void> read_scores(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_scores(const Metadata& header, Vocabulary& vocabulary) {
   OCTAVO_TRY_VOID(check_length(header, kScoresKey, "scores", vocabulary.tokens.size()));
   OCTAVO_TRY(auto scores, header.find<std::vector<float>>(kScoresKey));
   if (scores) vocabulary.scores = std::move(*scores);
   return {};
 }
 
-Result<std::optional<TokenId>> find_id(const GgufHeader& header, std::string_view key,
+Result<std::optional<TokenId>> find_id(const Metadata& header, std::string_view key,
                                        std::size_t vocabulary_size) {
   OCTAVO_TRY(const auto id, header.find<std::uint32_t>(key));
   if (!id) return std::optional<TokenId>();
@@ -112,7 +109,7 @@ bool names_token_id(std::string_view key) {
 // All of them, also those that nothing here uses: a file that names a token which does not exist contradicts
 // itself. Converters leave a key out when there is no such token (gguf-py skips ids beyond the vocabulary,
 // llama.cpp's saver ids of -1), so that 4294967295 is a lie like any other.
-Result<void> check_special_ids(const GgufHeader& header, std::size_t vocabulary_size) {
+Result<void> check_special_ids(const Metadata& header, std::size_t vocabulary_size) {
   for (std::size_t i = 0; i < header.num_keys(); ++i) {
     if (!names_token_id(header.key_at(i))) continue;
     OCTAVO_TRY([[maybe_unused]] const auto id, find_id(header, header.key_at(i), vocabulary_size));
@@ -120,7 +117,7 @@ Result<void> check_special_ids(const GgufHeader& header, std::size_t vocabulary_
   return {};
 }
 
-Result<void> read_special_ids(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_special_ids(const Metadata& header, Vocabulary& vocabulary) {
   const std::size_t size = vocabulary.tokens.size();
   OCTAVO_TRY_VOID(check_special_ids(header, size));
   OCTAVO_TRY(vocabulary.bos_token_id, find_id(header, "tokenizer.ggml.bos_token_id", size));
@@ -148,76 +145,6 @@ void default_special_ids(Vocabulary& vocabulary) {
   if (!vocabulary.eos_token_id && is_control(kLlamaEos)) vocabulary.eos_token_id = kLlamaEos;
 }
 
-// Qwen 3.5's texts end with another token than its turns, which alone is named.
-bool ends_text(const Vocabulary& vocabulary, std::string_view token) {
-  return vocabulary.split_pattern == "qwen35" && token == "<|endoftext|>";
-}
-
-// Many files name only one end: a Phi-3 file that of a text, and its turns end otherwise.
-void add_ends_of_turns(Vocabulary& vocabulary) {
-  std::vector<TokenId>& further = vocabulary.further_eos_token_ids;
-  for (std::size_t id = 0; id < vocabulary.kinds.size(); ++id) {
-    const auto token_id = static_cast<TokenId>(id);
-    if (vocabulary.kinds[id] != TokenKind::kControl || token_id == vocabulary.eos_token_id) continue;
-    const bool ends = std::find(std::begin(kEndsOfTurns), std::end(kEndsOfTurns), vocabulary.tokens[id]) !=
-                          std::end(kEndsOfTurns) ||
-                      ends_text(vocabulary, vocabulary.tokens[id]);
-    if (ends && std::find(further.begin(), further.end(), token_id) == further.end())
-      further.push_back(token_id);
-  }
-}
-
-// An answer may be messages with headers: in channels (gpt-oss), or for a recipient (Muse). The marks between
-// are part of the answer's text (answer_parts.h), though files call them control tokens, and what ends one
-// message does not end all of it.
-void settle_messages(Vocabulary& vocabulary, std::span<const std::string_view> all_marks,
-                     std::span<const std::string_view> all_ends) {
-  std::vector<TokenId> ends, marks;
-  for (std::size_t id = 0; id < vocabulary.kinds.size(); ++id) {
-    const std::string& token = vocabulary.tokens[id];
-    if (!token.starts_with("<|")) continue;
-    if (std::ranges::find(all_ends, token) != all_ends.end()) ends.push_back(static_cast<TokenId>(id));
-    if (std::ranges::find(all_marks, token) != all_marks.end()) marks.push_back(static_cast<TokenId>(id));
-  }
-  if (marks.size() != all_marks.size() || ends.size() != all_ends.size()) return;
-  std::vector<TokenId>& further = vocabulary.further_eos_token_ids;
-  for (const TokenId mark : marks) {
-    vocabulary.kinds[static_cast<std::size_t>(mark)] = TokenKind::kUserDefined;
-    std::erase(further, mark);
-  }
-  for (const TokenId end : ends) {
-    if (end != vocabulary.eos_token_id && std::ranges::find(further, end) == further.end())
-      further.push_back(end);
-  }
-}
-
-void settle_messages(Vocabulary& vocabulary) {
-  constexpr std::string_view kChannelMarks[] = {"<|start|>", "<|channel|>", "<|message|>", "<|constrain|>",
-                                                "<|end|>"};
-  constexpr std::string_view kChannelEnds[] = {"<|return|>", "<|call|>"};
-  settle_messages(vocabulary, kChannelMarks, kChannelEnds);
-  constexpr std::string_view kRecipientMarks[] = {"<|start|>", "<|message|>", "<|eom|>"};
-  constexpr std::string_view kRecipientEnds[] = {"<|eot|>"};
-  settle_messages(vocabulary, kRecipientMarks, kRecipientEnds);
-}
-
-// gemma4: an answer ends with its turn, or where the answer of a tool would stand, and the marks of its
-// thinking are part of its text (answer_parts.h), whatever files call them.
-void settle_turns(Vocabulary& vocabulary) {
-  constexpr std::string_view kMarks[] = {"<|channel>", "<channel|>"};
-  constexpr std::string_view kEnds[] = {"<turn|>", "<|tool_response>", "<eos>"};
-  std::vector<TokenId>& further = vocabulary.further_eos_token_ids;
-  for (std::size_t id = 0; id < vocabulary.kinds.size(); ++id) {
-    TokenKind& kind = vocabulary.kinds[id];
-    if (kind != TokenKind::kControl && kind != TokenKind::kUserDefined) continue;
-    const auto token_id = static_cast<TokenId>(id);
-    if (std::ranges::find(kMarks, vocabulary.tokens[id]) != std::end(kMarks)) kind = TokenKind::kUserDefined;
-    const bool ends = std::ranges::find(kEnds, vocabulary.tokens[id]) != std::end(kEnds);
-    if (ends && token_id != vocabulary.eos_token_id && std::ranges::find(further, token_id) == further.end())
-      further.push_back(token_id);
-  }
-}
-
 // Sentencepiece vocabularies, and byte-level ones of these names, start every text with BOS unless their file
 // says otherwise, as in llama.cpp.
 bool adds_bos_by_default(const Vocabulary& vocabulary) {
@@ -228,27 +155,27 @@ bool adds_bos_by_default(const Vocabulary& vocabulary) {
 }
 
 // Texts that begin without it get nonsense from gemma4's models. Some files say that it is not added.
-Result<void> require_bos(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> require_bos(const Metadata& header, Vocabulary& vocabulary) {
   vocabulary.add_bos_token = true;
   if (vocabulary.bos_token_id) return {};
   return header.error_about("tokenizer.ggml.bos_token_id", ErrorCode::kDamagedFile,
                             "is missing; convert the model again");
 }
 
-Result<void> read_string(const GgufHeader& header, std::string_view key, std::string& field) {
+Result<void> read_string(const Metadata& header, std::string_view key, std::string& field) {
   OCTAVO_TRY(const auto text, header.find<std::string_view>(key));
   if (text) field = std::string(*text);
   return {};
 }
 
-Result<void> read_flag(const GgufHeader& header, std::string_view key, bool& field) {
+Result<void> read_flag(const Metadata& header, std::string_view key, bool& field) {
   OCTAVO_TRY(const auto flag, header.find<bool>(key));
   if (flag) field = *flag;
   return {};
 }
 
 // Nothing in the file says so but the model's name, as in llama.cpp.
-Result<void> read_space_eating(const GgufHeader& header, Vocabulary& vocabulary) {
+Result<void> read_space_eating(const Metadata& header, Vocabulary& vocabulary) {
   std::string name;
   OCTAVO_TRY_VOID(read_string(header, "general.name", name));
   name = ascii_lower_case(name);
@@ -258,7 +185,7 @@ Result<void> read_space_eating(const GgufHeader& header, Vocabulary& vocabulary)
 }
 
 // Bytes that converters write as an array of small numbers.
-Result<void> read_bytes(const GgufHeader& header, std::string_view key, std::string& field) {
+Result<void> read_bytes(const Metadata& header, std::string_view key, std::string& field) {
   OCTAVO_TRY(const auto numbers, header.find<std::vector<std::int32_t>>(key));
   if (!numbers) return {};
   for (const std::int32_t number : *numbers) {
@@ -273,7 +200,7 @@ Result<void> read_bytes(const GgufHeader& header, std::string_view key, std::str
 
 }  // namespace
 
-Result<Vocabulary> read_vocabulary(const GgufHeader& header) {
+Result<Vocabulary> read_vocabulary(const Metadata& header) {
   Vocabulary vocabulary;
   OCTAVO_TRY(const auto kind, header.get<std::string_view>("tokenizer.ggml.model"));
   vocabulary.model = std::string(kind);

@@ -1,8 +1,6 @@
 #include "engine/model/weights.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <optional>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "engine/base/half.h"
+#include "engine/model/file_mapping.h"
 #include "kernels/dequantize.h"
 
 namespace octavo::model {
@@ -73,26 +72,37 @@ Result<std::vector<std::byte>> converted(const MatrixSource& source, TensorType 
 }
 
 // Rows that stand in several pieces, one behind the other.
-std::vector<std::byte> gathered_rows(const Projection& projection) {
-  const MatrixSource& source = projection.weight;
+Result<std::vector<std::byte>> gathered_rows(const Projection& projection) {
+  const StoredMatrix& source = projection.weight;
   const auto row_bytes = static_cast<std::size_t>(bytes_in(source.type, source) / source.rows);
-  std::vector<std::byte> bytes;
-  bytes.reserve(static_cast<std::size_t>(source.rows) * row_bytes);
+  std::vector<std::byte> bytes(static_cast<std::size_t>(source.rows) * row_bytes);
+  std::span<std::byte> out = bytes;
   for (const RowRange& range : projection.row_ranges) {
-    const auto rows = source.bytes.subspan(static_cast<std::size_t>(range.first) * row_bytes,
-                                           static_cast<std::size_t>(range.count) * row_bytes);
-    bytes.insert(bytes.end(), rows.begin(), rows.end());
+    const auto size = static_cast<std::size_t>(range.count) * row_bytes;
+    if (source.reader != nullptr) {
+      OCTAVO_TRY_VOID(source.reader->read(source.first_row + range.first, range.count, out.first(size)));
+    } else {
+      const auto begin = static_cast<std::size_t>(range.first) * row_bytes;
+      std::ranges::copy(source.bytes.subspan(begin, size), out.begin());
+    }
+    out = out.subspan(size);
   }
   return bytes;
 }
 
-// Packed weights are read from their own memory: the mapped pages would only compete with them. They come
-// back from the file should anybody look again.
-void release_pages(std::span<const std::byte> bytes) {
-  const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto begin = (reinterpret_cast<std::uintptr_t>(bytes.data()) + page - 1) / page * page;
-  const auto end = reinterpret_cast<std::uintptr_t>(bytes.data() + bytes.size()) / page * page;
-  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+// A matrix that a reader makes, made. It holds what it views.
+struct MadeMatrix {
+  std::vector<std::byte> owned;
+  MatrixSource source;
+};
+
+Result<MadeMatrix> made(const StoredMatrix& stored) {
+  MadeMatrix matrix{.owned = {}, .source = stored};
+  if (stored.reader == nullptr) return matrix;
+  matrix.owned.resize(static_cast<std::size_t>(bytes_in(stored.type, stored)));
+  OCTAVO_TRY_VOID(stored.reader->read(stored.first_row, stored.rows, matrix.owned));
+  matrix.source.bytes = matrix.owned;
+  return matrix;
 }
 
 // Prepares matrices and counts how far it has come.
@@ -124,17 +134,19 @@ class Preparation {
     return backend_.prepare_vector(values);
   }
 
-  Result<std::unique_ptr<kernels::Matrix>> prepare(const MatrixSource& source) {
-    OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, prepare_matrix(source));
-    release_pages(source.bytes);
+  Result<std::unique_ptr<kernels::Matrix>> prepare(const StoredMatrix& stored) {
+    OCTAVO_TRY(const MadeMatrix rows, made(stored));
+    OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, prepare_matrix(rows.source));
+    release_pages(stored.bytes);
     return matrix;
   }
 
   // What activations must not be rounded for: a quantised matrix becomes one of floats. Few numbers.
   Result<PreparedProjection> prepare_expanded(Projection projection) {
     if (!kernels::traits_of(projection.weight.type).quantised) return prepare(std::move(projection));
-    OCTAVO_TRY(const std::vector<std::byte> bytes, converted(projection.weight, TensorType::kF32));
-    const MatrixSource& source = projection.weight;
+    OCTAVO_TRY(const MadeMatrix rows, made(projection.weight));
+    const MatrixSource& source = rows.source;
+    OCTAVO_TRY(const std::vector<std::byte> bytes, converted(source, TensorType::kF32));
     PreparedProjection prepared;
     OCTAVO_TRY_VOID(report());
     OCTAVO_TRY(prepared.matrix,
@@ -145,8 +157,9 @@ class Preparation {
   }
 
   // Floats, with rows and columns the other way round.
-  Result<std::unique_ptr<kernels::Matrix>> prepare_turned(const MatrixSource& source) {
-    OCTAVO_TRY(const std::vector<std::byte> bytes, converted(source, TensorType::kF32));
+  Result<std::unique_ptr<kernels::Matrix>> prepare_turned(const StoredMatrix& source) {
+    OCTAVO_TRY(const MadeMatrix made_rows, made(source));
+    OCTAVO_TRY(const std::vector<std::byte> bytes, converted(made_rows.source, TensorType::kF32));
     std::vector<std::byte> turned_bytes(bytes.size());
     const auto rows = static_cast<std::size_t>(source.rows),
                columns = static_cast<std::size_t>(source.columns);
@@ -162,15 +175,15 @@ class Preparation {
   }
 
   // One after the other; perhaps none.
-  Result<void> prepare(const std::vector<MatrixSource>& sources,
+  Result<void> prepare(const std::vector<StoredMatrix>& sources,
                        std::vector<std::unique_ptr<kernels::Matrix>>& owned,
                        std::vector<const kernels::Matrix*>& prepared) {
-    for (const MatrixSource& source : sources) {
+    for (const StoredMatrix& source : sources) {
       OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, prepare(source));
       prepared.push_back(matrix.get());
       owned.push_back(std::move(matrix));
     }
-    if (sources.empty()) return {};
+    if (sources.empty() || sources.front().reader != nullptr) return {};
     // Also the pages that two experts share.
     const std::byte* const begin = sources.front().bytes.data();
     const std::span<const std::byte> last = sources.back().bytes;
@@ -184,7 +197,7 @@ class Preparation {
 
  private:
   Result<std::unique_ptr<kernels::Matrix>> prepare_gathered(const Projection& projection) {
-    const std::vector<std::byte> rows = gathered_rows(projection);
+    OCTAVO_TRY(const std::vector<std::byte> rows, gathered_rows(projection));
     MatrixSource source = projection.weight;
     source.bytes = rows;
     OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, prepare_matrix(source));
@@ -243,7 +256,7 @@ Result<PreparedLatent> prepare_latent(LatentTensors tensors, Preparation& prepar
   OCTAVO_TRY(latent.key_value, preparation.prepare(std::move(tensors.key_value)));
   OCTAVO_TRY(latent.latent_norm, preparation.prepare(tensors.latent_norm));
   if (tensors.keys_are_transposed) {
-    for (const MatrixSource& source : tensors.keys) {
+    for (const StoredMatrix& source : tensors.keys) {
       OCTAVO_TRY(std::unique_ptr<kernels::Matrix> matrix, preparation.prepare_turned(source));
       latent.keys.push_back(matrix.get());
       latent.owned.push_back(std::move(matrix));

@@ -2,7 +2,7 @@
 
 namespace octavo::model {
 
-Result<std::int32_t> read_whole(const GgufHeader& header, const std::string& key, const WholeRange& range) {
+Result<std::int32_t> read_whole(const Metadata& header, const std::string& key, const WholeRange& range) {
   OCTAVO_TRY(const auto value, header.find<std::uint64_t>(key));
   const std::uint64_t number = value.value_or(0);
   if (number >= static_cast<std::uint64_t>(range.least) && number <= static_cast<std::uint64_t>(range.most))

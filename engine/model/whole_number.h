@@ -5,7 +5,7 @@
 #include <string>
 
 #include "engine/base/result.h"
-#include "engine/model/gguf_header.h"
+#include "engine/model/metadata.h"
 
 namespace octavo::model {
 
@@ -15,6 +15,6 @@ struct WholeRange {
 
 // A missing key counts as 0, as in the programs that the files are for. kDamagedFile: out of range, or no
 // whole number. REQUIRES: 0 <= least, most fits 32 bits.
-Result<std::int32_t> read_whole(const GgufHeader& header, const std::string& key, const WholeRange& range);
+Result<std::int32_t> read_whole(const Metadata& header, const std::string& key, const WholeRange& range);
 
 }  // namespace octavo::model

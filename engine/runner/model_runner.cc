@@ -81,7 +81,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(RunnerParts parts,
   OCTAVO_TRY(model::Weights weights,
              model::prepare_weights(std::move(parts.tensors), parts.plan.dtype, backend,
                                     part_of(progress, 0.0, share_of_weights)));
-  OCTAVO_TRY_VOID(parts.file.verify_unchanged());
+  OCTAVO_TRY_VOID(parts.source->verify_unchanged());
   OCTAVO_TRY(auto transformer,
              model::Transformer::create(parts.config, std::move(weights), backend,
                                         parts.plan.max_num_batched_tokens, parts.plan.window > 0));

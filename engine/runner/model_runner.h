@@ -15,7 +15,7 @@
 #include "engine/api/model_description.h"
 #include "engine/base/clock.h"
 #include "engine/base/result.h"
-#include "engine/model/gguf_file.h"
+#include "engine/model/model_source.h"
 #include "engine/model/model_config.h"
 #include "engine/model/model_tensors.h"
 #include "engine/model/transformer.h"
@@ -30,10 +30,10 @@
 
 namespace octavo::runner {
 
-// What a runner is built from; the file is closed when the weights are prepared. `tensors` and `plan` were
-// made from `file` and `config`; the backend with the plan's activation.
+// What a runner is built from; the source is closed when the weights are prepared. `tensors` and `plan` were
+// made from `source` and `config`; the backend with the plan's activation.
 struct RunnerParts {
-  model::GgufFile file;
+  std::unique_ptr<model::ModelSource> source;
   model::ModelConfig config;
   model::ModelTensors tensors;
   RunnerPlan plan;

@@ -48,6 +48,14 @@ Result<Charsmap> Charsmap::parse(std::string_view bytes) {
 }
 
 std::optional<Charsmap::Match> Charsmap::longest(std::string_view text) const {
+  return find(text, Wanted::kLongest);
+}
+
+std::optional<Charsmap::Match> Charsmap::shortest(std::string_view text) const {
+  return find(text, Wanted::kShortest);
+}
+
+std::optional<Charsmap::Match> Charsmap::find(std::string_view text, Wanted wanted) const {
   if (units_.empty()) return std::nullopt;
   std::optional<Match> best;
   std::size_t position = offset_of(units_[0]);
@@ -59,6 +67,7 @@ std::optional<Charsmap::Match> Charsmap::longest(std::string_view text) const {
     position ^= offset_of(unit);
     if (!has_leaf(unit)) continue;
     if (const auto replacement = replacement_at(position)) best = Match{i + 1, *replacement};
+    if (best && wanted == Wanted::kShortest) break;
   }
   return best;
 }

@@ -43,8 +43,12 @@ class Charsmap {
   // The longest rule for the beginning of `text`. A rule that leads outside of the array or the
   // replacements, or is longer than the limits, is none.
   std::optional<Match> longest(std::string_view text) const;
+  // The shortest one, likewise.
+  std::optional<Match> shortest(std::string_view text) const;
 
  private:
+  enum class Wanted { kShortest, kLongest };
+  std::optional<Match> find(std::string_view text, Wanted wanted) const;
   std::optional<std::string_view> replacement_at(std::size_t unit) const;
 
   std::vector<std::uint32_t> units_;

@@ -74,6 +74,17 @@ Result<MergeTable> MergeTable::create(std::span<const std::string> merges, const
   return table;
 }
 
+MergeTable MergeTable::of_tokens(std::span<const MergedTokens> merges,
+                                 const std::function<bool(TokenId)>& may_make) {
+  MergeTable table(merges.size());
+  for (std::size_t i = 0; i < merges.size(); ++i) {
+    const auto& [left, right, result] = merges[i];
+    if (!may_make(result)) continue;
+    table.slots_[table.slot_of(left, right)] = {left, right, {static_cast<std::uint32_t>(i), result}};
+  }
+  return table;
+}
+
 std::size_t MergeTable::slot_of(TokenId left, TokenId right) const {
   const std::uint64_t key = (static_cast<std::uint64_t>(static_cast<std::uint32_t>(left)) << 32) |
                             static_cast<std::uint32_t>(right);

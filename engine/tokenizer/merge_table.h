@@ -37,6 +37,10 @@ class MergeTable {
   static Result<MergeTable> create(std::span<const std::string> merges, const TokenIndex& tokens,
                                    const std::function<bool(TokenId)>& may_make);
 
+  // Merges by number, best first; likewise. REQUIRES: all of them tokens
+  static MergeTable of_tokens(std::span<const MergedTokens> merges,
+                              const std::function<bool(TokenId)>& may_make);
+
   // The merges of a vocabulary but those that would make a control or user-defined token. Of tokens with
   // equal texts the higher id counts, and one that text can become before one that it cannot. REQUIRES: as
   // many kinds as tokens

@@ -69,6 +69,7 @@ PromptTokenizer::PromptTokenizer(const Vocabulary& vocabulary, TokenTexts texts,
     : kinds_(vocabulary.kinds),
       texts_(std::move(texts)),
       specials_(std::move(specials)),
+      added_token_rules_(vocabulary.added_token_rules),
       bos_token_id_(vocabulary.bos_token_id),
       end_token_ids_(vocabulary.further_eos_token_ids),
       add_bos_token_(vocabulary.add_bos_token),
@@ -112,6 +113,7 @@ Result<std::vector<TokenId>> PromptTokenizer::encode(std::string_view text, bool
   if (add_bos && add_bos_token_ && bos_token_id_) token_ids.push_back(*bos_token_id_);
   std::vector<SettledTokens> specials;
   if (parse_special) specials_.find_all(text, 0, text.size(), specials);
+  added_token_rules_.apply(text, specials);
   OCTAVO_TRY_VOID(encode_text(text, specials, limits, token_ids));
   return token_ids;
 }
@@ -162,6 +164,7 @@ Result<std::vector<TokenId>> PromptTokenizer::encode_prompt(std::span<const Prom
     }
   }
   specials_.find_all(text, template_begin, text.size(), settled);
+  added_token_rules_.apply(text, settled);
   std::vector<TokenId> token_ids;
   OCTAVO_TRY_VOID(encode_text(text, settled, limits, token_ids));
   return token_ids;

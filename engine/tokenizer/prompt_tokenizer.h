@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "engine/chat_template/chat_template.h"
+#include "engine/tokenizer/added_token_rules.h"
 #include "engine/tokenizer/special_tokens.h"
 #include "engine/tokenizer/token_texts.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -56,6 +57,7 @@ class PromptTokenizer : public Tokenizer {
   PromptTokenizer(const Vocabulary& vocabulary, TokenTexts texts, SpecialTokens specials);
 
   TokenKind kind(TokenId id) const { return kinds_[static_cast<std::size_t>(id)]; }
+  const AddedTokenRules& added_token_rules() const { return added_token_rules_; }
 
  private:
   // Appends the ids of `text`: those of the settled stretches, ascending, and of what lies around them.
@@ -84,6 +86,7 @@ class PromptTokenizer : public Tokenizer {
   TokenTexts texts_;
   std::size_t longest_bytes_ = 1;  // of a token that text can become
   SpecialTokens specials_;
+  AddedTokenRules added_token_rules_;
   std::optional<TokenId> bos_token_id_;
   std::vector<TokenId> end_token_ids_;
   bool add_bos_token_ = false;

@@ -1,5 +1,7 @@
 #include "engine/tokenizer/split_pattern.h"
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -60,8 +62,6 @@ constexpr NamedRule kNamedRules[] = {
     {"falcon", {SplitPattern::kFalcon, false}},
 };
 
-using Find = std::optional<Match> (*)(std::string_view text);
-
 // A pattern that finds a piece everywhere.
 template <auto kLength>
 std::optional<Match> find_at_start(std::string_view text) {
@@ -78,21 +78,56 @@ std::optional<Match> find_numbers_of(std::string_view text) {
   return find_numbers(text, kMostDigits);
 }
 
-constexpr Find kGpt2Stages[] = {find_at_start<gpt2_length>};
-constexpr Find kSmolLmStages[] = {find_numbers_of<1>, find_at_start<gpt2_length>};
-constexpr Find kLlama3Stages[] = {find_at_start<llama3_like<3>>};
-constexpr Find kQwen2Stages[] = {find_at_start<llama3_like<1>>};
-constexpr Find kQwen35Stages[] = {find_at_start<qwen35_length>};
-constexpr Find kGpt4oStages[] = {find_at_start<gpt4o_length>};
-constexpr Find kTekkenStages[] = {find_at_start<tekken_length>};
-constexpr Find kDeepSeekLlmStages[] = {find_line_break,      find_cased_letters,       find_deepseek_symbols,
-                                       find_trailing_spaces, find_deepseek_ideographs, find_numbers_of<1>};
-constexpr Find kDeepSeekCoderStages[] = {find_line_break, find_letters, find_punctuation,
-                                         find_deepseek_ideographs, find_numbers_of<1>};
-constexpr Find kDeepSeek3Stages[] = {find_numbers_of<3>, find_ideographs_and_kana, find_deepseek3};
-constexpr Find kFalconStages[] = {find_falcon_punctuation, find_at_start<gpt2_length>, find_three_digits};
+constexpr FindMatch kGpt2Stages[] = {find_at_start<gpt2_length>};
+constexpr FindMatch kSmolLmStages[] = {find_numbers_of<1>, find_at_start<gpt2_length>};
+constexpr FindMatch kLlama3Stages[] = {find_at_start<llama3_like<3>>};
+constexpr FindMatch kQwen2Stages[] = {find_at_start<llama3_like<1>>};
+constexpr FindMatch kQwen35Stages[] = {find_at_start<qwen35_length>};
+constexpr FindMatch kGpt4oStages[] = {find_at_start<gpt4o_length>};
+constexpr FindMatch kTekkenStages[] = {find_at_start<tekken_length>};
+constexpr FindMatch kDeepSeekLlmStages[] = {find_line_break,          find_cased_letters,
+                                            find_deepseek_symbols,    find_trailing_spaces,
+                                            find_deepseek_ideographs, find_numbers_of<1>};
+constexpr FindMatch kDeepSeekCoderStages[] = {find_line_break, find_letters, find_punctuation,
+                                              find_deepseek_ideographs, find_numbers_of<1>};
+constexpr FindMatch kDeepSeek3Stages[] = {find_numbers_of<3>, find_ideographs_and_kana, find_deepseek3};
+constexpr FindMatch kFalconStages[] = {find_falcon_punctuation, find_at_start<gpt2_length>,
+                                       find_three_digits};
 
-std::span<const Find> stages_of(SplitPattern pattern) {
+struct KnownPattern {
+  std::string_view expression;
+  FindMatch find;
+};
+
+// As published files write them: by what Llama 3, Qwen, GPT-4o, Mistral and DeepSeek cut.
+constexpr KnownPattern kKnownPatterns[] = {
+    {R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)",
+     find_at_start<gpt2_length>},
+    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     find_at_start<llama3_like<3>>},
+    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     find_at_start<llama3_like<1>>},
+    {R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     find_at_start<qwen35_length>},
+    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     find_at_start<gpt4o_length>},
+    {R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     find_at_start<tekken_length>},
+    {R"(\p{N}{1,3})", find_numbers_of<3>},
+    {R"(\p{N})", find_numbers_of<1>},
+    {R"([0-9][0-9][0-9])", find_three_digits},
+    {R"([\r\n])", find_line_break},
+    {"[\r\n]", find_line_break},
+    {R"(\s?\p{L}+)", find_letters},
+    {R"(\s?\p{P}+)", find_punctuation},
+    {R"(\s+$)", find_spaces_before_line_end},
+    {"[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+", find_deepseek_ideographs},
+    {"[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+", find_ideographs_and_kana},
+    {R"([!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)",
+     find_deepseek3},
+};
+
+std::span<const FindMatch> stages_of(SplitPattern pattern) {
   switch (pattern) {
     case SplitPattern::kGpt2: return kGpt2Stages;
     case SplitPattern::kSmolLm: return kSmolLmStages;
@@ -126,6 +161,11 @@ std::string_view take(std::string_view& text, std::size_t length) {
 }
 
 }  // namespace
+
+FindMatch find_known_pattern(std::string_view expression) {
+  const auto* const known = std::ranges::find(kKnownPatterns, expression, &KnownPattern::expression);
+  return known == std::end(kKnownPatterns) ? nullptr : known->find;
+}
 
 Result<SplitRule> find_split_rule(std::string_view name) {
   for (const NamedRule& known : kNamedRules) {

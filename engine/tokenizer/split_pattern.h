@@ -5,9 +5,11 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string_view>
 
 #include "engine/base/result.h"
+#include "engine/tokenizer/split_scanners.h"
 
 namespace octavo::tokenizer {
 
@@ -29,6 +31,12 @@ struct SplitRule {
   SplitPattern pattern;
   bool whole_words;  // a piece that is a token is that token, whatever its merges would make (ignore_merges)
 };
+
+// The first match of one of the expressions in a text, by hand.
+using FindMatch = std::optional<Match> (*)(std::string_view text);
+
+// By the expression as tokenizer.json writes it; nullptr: none of those that are scanned by hand.
+FindMatch find_known_pattern(std::string_view expression);
 
 // By the name in tokenizer.ggml.pre; an empty name and "default" mean kGpt2. An unknown name is an error that
 // lists the known ones.

@@ -347,6 +347,24 @@ std::optional<Match> find_trailing_spaces(std::string_view text) {
   return Match{begin, text.size()};
 }
 
+std::optional<Match> find_spaces_before_line_end(std::string_view text) {
+  for (std::size_t begin = 0; begin < text.size();) {
+    if (!is_space(read_character(text, begin))) {
+      begin += read_character(text, begin).length;
+      continue;
+    }
+    std::size_t end = begin, last_line_feed = begin;
+    while (end < text.size() && is_space(read_character(text, end))) {
+      if (text[end] == '\n') last_line_feed = end;
+      end += read_character(text, end).length;
+    }
+    if (end == text.size()) return Match{begin, end};
+    if (last_line_feed > begin) return Match{begin, last_line_feed};
+    begin = end;
+  }
+  return std::nullopt;
+}
+
 std::optional<Match> find_deepseek_ideographs(std::string_view text) {
   return find_run(text, [](const Character& c) { return contains(kDeepSeekIdeographs, c.value); });
 }

@@ -49,6 +49,8 @@ std::optional<Match> find_cased_letters(std::string_view text);
 std::optional<Match> find_deepseek_symbols(std::string_view text);
 // \s+$ , where the text holds no line break but alone
 std::optional<Match> find_trailing_spaces(std::string_view text);
+// \s+$ , where `$` is in front of every line feed, too
+std::optional<Match> find_spaces_before_line_end(std::string_view text);
 // [一-龥ࠀ-一가-퟿]+ and [一-龥぀-ゟ゠-ヿ]+
 std::optional<Match> find_deepseek_ideographs(std::string_view text);
 std::optional<Match> find_ideographs_and_kana(std::string_view text);

@@ -9,6 +9,7 @@
 #include "engine/base/text.h"
 #include "engine/tokenizer/bpe_tokenizer.h"
 #include "engine/tokenizer/character_bpe_tokenizer.h"
+#include "engine/tokenizer/pipeline_tokenizer.h"
 #include "engine/tokenizer/sentencepiece_tokenizer.h"
 #include "engine/tokenizer/vocabulary_error.h"
 
@@ -37,6 +38,7 @@ Result<void> check_scores(const Vocabulary& vocabulary) {
 }  // namespace
 
 Result<std::unique_ptr<Tokenizer>> Tokenizer::create(Vocabulary vocabulary) {
+  if (vocabulary.pipeline) return PipelineTokenizer::create(std::move(vocabulary));
   if (vocabulary.model != "llama" && !has_merges(vocabulary)) {
     return Error{
         ErrorCode::kUnsupported,

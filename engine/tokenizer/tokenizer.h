@@ -16,6 +16,7 @@
 #include "engine/base/ids.h"
 #include "engine/base/result.h"
 #include "engine/chat_template/prompt_span.h"
+#include "engine/tokenizer/text_pipeline.h"
 
 namespace octavo::tokenizer {
 
@@ -28,9 +29,23 @@ enum class TokenKind : std::int32_t {  // numbering of tokenizer.ggml.token_type
   kByte = 6,
 };
 
-// What a model file says about its vocabulary, as read; checked by Tokenizer::create.
+// Two neighbours that become one token.
+struct MergedTokens {
+  TokenId left, right, result;
+};
+
+// How an added token is found, where that is not as it is written.
+struct AddedTokenRule {
+  TokenId token_id;
+  bool strips_left = false, strips_right = false;  // takes the white space beside it
+  bool is_whole_word = false;                      // not within a word
+  bool in_normalized_text = false;                 // a word that is looked for after normalizers
+};
+
+// What a model says about its vocabulary, as read; checked by Tokenizer::create.
 struct Vocabulary {
-  // tokenizer.ggml.model: "gpt2" is byte-level BPE, "llama" sentencepiece, "gemma4" BPE over characters
+  // tokenizer.ggml.model: "gpt2" is byte-level BPE, "llama" sentencepiece, "gemma4" BPE over characters. Of a
+  // tokenizer.json: "BPE" or "Unigram", with a pipeline
   std::string model;
   std::string split_pattern;        // tokenizer.ggml.pre: "gpt-2", "smollm", "llama-bpe", ...; byte-level BPE
   std::vector<std::string> tokens;  // index = id; byte-level BPE spells bytes as GPT-2 does
@@ -45,6 +60,12 @@ struct Vocabulary {
   std::string precompiled_charsmap;        // sentencepiece's normalisation rules; empty: none
   bool control_tokens_eat_spaces = false;  // as Phi-3's: sentencepiece_tokenizer.h
   std::string chat_template;               // Jinja source; empty: none
+  // Of a tokenizer.json; merges then are numbers, best first.
+  std::optional<TextPipeline> pipeline;
+  std::vector<MergedTokens> merged_tokens;
+  std::vector<double> log_probabilities;  // Unigram: as many as tokens, all finite
+  std::vector<AddedTokenRule> added_token_rules;
+  std::string notice;  // what had to be guessed, as a sentence for a person; empty: nothing
 };
 
 // How far a prompt is worth encoding.

@@ -244,6 +244,7 @@ CpuBackend::PlainActivation CpuBackend::activation_of(FeedForwardActivation acti
   switch (activation) {
     case FeedForwardActivation::kSilu: return kernels_.silu;
     case FeedForwardActivation::kGelu: return kernels_.gelu;
+    case FeedForwardActivation::kRelu: return kernels_.relu;
     case FeedForwardActivation::kSquaredRelu: return kernels_.squared_relu;
     case FeedForwardActivation::kClampedSwiglu: break;  // of a pair
   }
@@ -254,6 +255,7 @@ CpuBackend::GatedActivation CpuBackend::gated_activation(FeedForwardActivation a
   switch (activation) {
     case FeedForwardActivation::kSilu: return kernels_.silu_mul;
     case FeedForwardActivation::kGelu: return kernels_.gelu_mul;
+    case FeedForwardActivation::kRelu: return kernels_.relu_mul;
     case FeedForwardActivation::kSquaredRelu: return kernels_.squared_relu_mul;
     case FeedForwardActivation::kClampedSwiglu: return kernels_.clamped_swiglu;
   }

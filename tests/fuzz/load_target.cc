@@ -78,7 +78,7 @@ void run(std::span<const std::uint8_t> input) {
   require(backend.has_value(), "there is a processor");
   std::vector<TokenId> prompt;
   if (const auto ids = parts.tokenizer->encode("the <|im_end|> world", false, true)) prompt = *ids;
-  auto loaded = runner::ModelRunner::load({.file = std::move(parts.file),
+  auto loaded = runner::ModelRunner::load({.source = std::move(parts.source),
                                            .config = std::move(parts.config),
                                            .tensors = std::move(parts.tensors),
                                            .plan = *plan,

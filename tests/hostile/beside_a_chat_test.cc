@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "engine/engine.h"
+#include "engine/model/gguf_file.h"
 #include "engine/model_preview.h"
 #include "engine/output_collector.h"
 #include "tests/hostile/hostile_files.h"

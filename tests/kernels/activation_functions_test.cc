@@ -61,7 +61,7 @@ TEST_P(ActivationFunctions, GeluIsAccurateOverTheWholeRange) {
   }
 }
 
-TEST_P(ActivationFunctions, ASquaredReluIsExactAndKeepsWhatIsNoNumber) {
+TEST_P(ActivationFunctions, AReluAndItsSquareAreExactAndKeepWhatIsNoNumber) {
   const cpu::KernelTable& kernels = cpu::kernel_table(GetParam());
   const float nan = std::numeric_limits<float>::quiet_NaN(),
               infinity = std::numeric_limits<float>::infinity();
@@ -72,14 +72,20 @@ TEST_P(ActivationFunctions, ASquaredReluIsExactAndKeepsWhatIsNoNumber) {
   const auto size = static_cast<std::int64_t>(z.size());
   kernels.squared_relu(alone.data(), size);
   kernels.squared_relu_mul(gated.data(), twos.data(), size);
+  std::vector<float> relu = z, gated_relu = z;
+  kernels.relu(relu.data(), size);
+  kernels.relu_mul(gated_relu.data(), twos.data(), size);
   for (std::size_t i = 0; i < z.size(); ++i) {
     const float expected = z[i] > 0.0f ? z[i] * z[i] : 0.0f;
     EXPECT_EQ(alone[i], expected) << z[i];
     EXPECT_EQ(gated[i], 2.0f * expected) << z[i];
+    EXPECT_EQ(relu[i], z[i] > 0.0f ? z[i] : 0.0f) << z[i];
+    EXPECT_EQ(gated_relu[i], 2.0f * relu[i]) << z[i];
   }
-  float no_number = nan;
+  float no_number = nan, neither = nan;
   kernels.squared_relu(&no_number, 1);
-  EXPECT_TRUE(std::isnan(no_number));
+  kernels.relu(&neither, 1);
+  EXPECT_TRUE(std::isnan(no_number) && std::isnan(neither));
 }
 
 // Numbers of both signs and every size, and what lies at the ends.

@@ -219,7 +219,8 @@ TEST_P(OperationClaims, FeedForwardLayersOfEveryKindEqualTheReference) {
     for (const NormKind norm : {NormKind::kRms, NormKind::kLayer}) {
       if (norm == NormKind::kLayer && c.width == 1) continue;  // no variance
       for (const bool has_gate : {true, false}) {
-        for (const auto activation : {FeedForwardActivation::kSilu, FeedForwardActivation::kGelu}) {
+        for (const auto activation :
+             {FeedForwardActivation::kSilu, FeedForwardActivation::kGelu, FeedForwardActivation::kRelu}) {
           for (const bool has_bias : {true, false}) {
             const FeedForward kind{
                 .norm = norm,

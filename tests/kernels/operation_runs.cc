@@ -199,7 +199,9 @@ std::vector<float> run_feed_forward_input(TestBackend& backend, const LayerWeigh
 std::string describe(const FeedForward& kind) {
   return std::string(kind.norm == NormKind::kRms ? "rms" : "layer") + (kind.has_gate ? ", gated" : "") +
          (kind.has_bias ? ", biases" : "") +
-         (kind.activation == FeedForwardActivation::kGelu ? ", gelu" : ", silu");
+         (kind.activation == FeedForwardActivation::kGelu   ? ", gelu"
+          : kind.activation == FeedForwardActivation::kRelu ? ", relu"
+                                                            : ", silu");
 }
 
 std::vector<float> run_feed_forward_input(TestBackend& backend, const FeedForward& kind, std::int64_t width,

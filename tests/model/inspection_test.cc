@@ -7,6 +7,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "engine/model/gguf_file.h"
 #include "engine/model/model_files.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/paths.h"

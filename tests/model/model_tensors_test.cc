@@ -6,6 +6,7 @@
 #include <limits>
 #include <string>
 
+#include "engine/model/gguf_file.h"
 #include "kernels/dequantize.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/temporary_folder.h"

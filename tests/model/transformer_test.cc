@@ -6,6 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "engine/model/gguf_file.h"
 #include "tests/model/one_sequence.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/paths.h"

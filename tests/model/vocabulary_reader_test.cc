@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/gguf_file.h"
 #include "engine/model/limits.h"
 #include "engine/model/model_files.h"
 #include "tests/support/gguf_writer.h"
@@ -313,7 +314,7 @@ TEST(VocabularyReader, TheDefaultModelsVocabularyIsThatOfThePackageGguf) {
   const nlohmann::json golden = nlohmann::json::parse(golden_file);
   const auto file = GgufFile::open(default_model_path());
   ASSERT_TRUE(file.has_value()) << file.error().message;
-  const auto vocabulary = read_vocabulary(*file);
+  const auto vocabulary = file->read_vocabulary();
   ASSERT_TRUE(vocabulary.has_value()) << vocabulary.error().message;
   EXPECT_EQ(vocabulary->tokens.size(), golden["tokens"]["count"].get<std::size_t>());
   EXPECT_EQ(fnv1a(vocabulary->tokens), golden["tokens"]["fnv1a"].get<std::uint64_t>());

@@ -32,16 +32,16 @@ inline RunnerParts make_parts(const std::filesystem::path& path, const EngineOpt
     if (!result) throw std::runtime_error(result.error().message);
     return *std::move(result);
   };
-  model::GgufFile file = take(model::GgufFile::open(path));
-  model::ModelConfig config = take(model::read_model_config(file.header()));
-  model::ModelTensors tensors = take(model::find_model_tensors(file, config));
+  auto source = take(model::open_model_source(path));
+  model::ModelConfig config = take(model::read_model_config(source->metadata()));
+  model::ModelTensors tensors = take(model::find_model_tensors(*source, config));
   if (options.speculative == Speculation::kMtp) {
-    if (auto added = model::add_next_token_layer(file, config, tensors); !added)
+    if (auto added = model::add_next_token_layer(*source, config, tensors); !added)
       throw std::runtime_error(added.error().message);
   }
   const RunnerPlan plan = take(plan_runner(config, tensors, options, available_memory_bytes()));
   auto backend = make_backend(choice, plan.activation, options.threads);
-  return {.file = std::move(file),
+  return {.source = std::move(source),
           .config = config,
           .tensors = std::move(tensors),
           .plan = plan,

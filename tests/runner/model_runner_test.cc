@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "engine/model/gguf_file.h"
 #include "tests/runner/direct_steps.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/temporary_folder.h"

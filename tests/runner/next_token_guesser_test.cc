@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/model/gguf_file.h"
 #include "tests/model/one_sequence.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/tiny_models.h"

@@ -40,8 +40,10 @@ OCTAVO_INLINE F32x16 softplus_of(F32x16 x) {
 }
 
 // max keeps its second argument where one is NaN.
+OCTAVO_INLINE F32x16 relu_of(F32x16 z) { return max(zero(), z); }
+
 OCTAVO_INLINE F32x16 squared_relu_of(F32x16 z) {
-  const F32x16 positive = max(zero(), z);
+  const F32x16 positive = relu_of(z);
   return mul(positive, positive);
 }
 
@@ -75,6 +77,10 @@ void gelu_mul(float* gate, const float* up, std::int64_t size) {
   combine_each(gate, up, size, [](F32x16 z, F32x16 u) OCTAVO_INLINE_LAMBDA { return mul(gelu_of(z), u); });
 }
 
+void relu_mul(float* gate, const float* up, std::int64_t size) {
+  combine_each(gate, up, size, [](F32x16 z, F32x16 u) OCTAVO_INLINE_LAMBDA { return mul(relu_of(z), u); });
+}
+
 void squared_relu_mul(float* gate, const float* up, std::int64_t size) {
   combine_each(gate, up, size,
                [](F32x16 z, F32x16 u) OCTAVO_INLINE_LAMBDA { return mul(squared_relu_of(z), u); });
@@ -91,6 +97,10 @@ void silu(float* a, std::int64_t size) {
 
 void gelu(float* a, std::int64_t size) {
   replace_each(a, size, [](F32x16 z) OCTAVO_INLINE_LAMBDA { return gelu_of(z); });
+}
+
+void relu(float* a, std::int64_t size) {
+  replace_each(a, size, [](F32x16 z) OCTAVO_INLINE_LAMBDA { return relu_of(z); });
 }
 
 void squared_relu(float* a, std::int64_t size) {

@@ -149,10 +149,12 @@ struct KernelTable {
   // FeedForwardActivation of backend.h.
   void (*silu_mul)(float* gate, const float* up, std::int64_t size);
   void (*gelu_mul)(float* gate, const float* up, std::int64_t size);
+  void (*relu_mul)(float* gate, const float* up, std::int64_t size);
   void (*squared_relu_mul)(float* gate, const float* up, std::int64_t size);
   void (*clamped_swiglu)(float* gate, const float* up, std::int64_t size);
   void (*silu)(float* a, std::int64_t size);
   void (*gelu)(float* a, std::int64_t size);
+  void (*relu)(float* a, std::int64_t size);
   void (*squared_relu)(float* a, std::int64_t size);
 
   // a[i] *= sigmoid(gate[i])

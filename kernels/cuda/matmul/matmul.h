@@ -71,9 +71,10 @@ struct ProductInput {
 
 // What becomes of a sum: it is stored, added to what stands there, or stored as backend.h's
 // FeedForwardActivation of it.
-enum class Epilogue : std::uint8_t { kStore, kAdd, kSilu, kGelu };
+enum class Epilogue : std::uint8_t { kStore, kAdd, kSilu, kGelu, kRelu };
 
 constexpr Epilogue epilogue_of(FeedForwardActivation activation) {
+  if (activation == FeedForwardActivation::kRelu) return Epilogue::kRelu;
   return activation == FeedForwardActivation::kSilu ? Epilogue::kSilu : Epilogue::kGelu;
 }
 

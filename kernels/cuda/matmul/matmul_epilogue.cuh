@@ -20,6 +20,7 @@ __device__ inline int target_of_block(const ProductTargets& targets, int block) 
 // z / (1 + exp(-z)), of which GELU is the same with another exponent: (1 +
 // tanh(u)) / 2 = 1 / (1 + exp(-2 u)).
 __device__ inline float activated(Epilogue activation, float z) {
+  if (activation == Epilogue::kRelu) return z < 0.0f ? 0.0f : z;  // keeps a NaN
   constexpr float kTwiceRootOfTwoOverPi = 1.5957691216057308f;
   float exponent = z;
   if (activation == Epilogue::kGelu) exponent = kTwiceRootOfTwoOverPi * (z + 0.044715f * z * z * z);

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <span>
 
+#include "engine/model/gguf_file.h"
 #include "kernels/cuda/create_cuda_backend.h"
 #include "tests/cuda/violations.h"
 #include "tests/model/golden_errors.h"
