@@ -3,6 +3,7 @@
 
 #include "app/commands/cli.h"
 #include "app/commands/command.h"
+#include "app/commands/wanted_model.h"
 #include "app/probe/probe_child.h"
 
 #if defined(OCTAVO_WINDOW)
@@ -41,7 +42,9 @@ int open_window(const EngineFlags& flags) {
   if (!flags.recording.empty()) {
     options.engine.model.clear();
     options.model_problem = "This window shows a recording.";
-  } else if (const auto path = model::find_model(flags.options.model); path.has_value()) {
+  } else if (const auto path = find_wanted_model(
+                 flags.options.model, flags.downloads ? MissingModel::kDownload : MissingModel::kRefuse);
+             path.has_value()) {
     options.engine.model = path->string();
   } else {
     options.engine.model.clear();

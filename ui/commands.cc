@@ -222,6 +222,8 @@ constexpr Command kCommands[] = {
          actions.push(actions::OpenModelPicker{});
        }
      }},
+    {"Get models…", "", 0, 0, with_models,
+     [](const UiState&, ActionSink& actions) { actions.push(actions::OpenCatalogue{}); }},
     {"Try a tiny pool…", "", 0, 0, without_tiny_pool,
      [](const UiState&, ActionSink& actions) {
        actions.push(actions::ShowWorkspace{Workspace::kMemory});

@@ -76,9 +76,39 @@ struct RemoteModelAction
   using variant::variant;
 };
 
-struct ModelAction
-    : std::variant<LoadModel, CancelLoading, ContinueOnCpu, OpenModelPicker, OpenModelFile, LoadModelFile,
-                   AskAboutTinyPool, LendTinyPool, GiveBackPool, ModelPickerAction, RemoteModelAction> {
+// ---- models that can be downloaded
+
+struct OpenCatalogue {};
+struct CloseCatalogue {};
+struct SearchHub {  // empty: back to the recommended ones
+  std::string text;
+};
+struct ShowRepository {
+  std::string name;
+  std::string file;  // that is chosen, as in CatalogueRow; may be empty
+};
+struct ChooseHubFile {  // of the repository that is shown
+  std::string path;
+};
+// At once, and opened when it is here; chats go on meanwhile. What is here already is opened.
+struct GetModel {
+  std::string repository;
+  std::string file;
+  std::string name;  // shown
+};
+struct PauseDownload {};
+struct ResumeDownload {};
+struct CancelDownload {};   // what has come is removed
+struct DismissDownload {};  // the line about one that has ended
+struct CatalogueAction
+    : std::variant<OpenCatalogue, CloseCatalogue, SearchHub, ShowRepository, ChooseHubFile, GetModel,
+                   PauseDownload, ResumeDownload, CancelDownload, DismissDownload> {
+  using variant::variant;
+};
+
+struct ModelAction : std::variant<LoadModel, CancelLoading, ContinueOnCpu, OpenModelPicker, OpenModelFile,
+                                  LoadModelFile, AskAboutTinyPool, LendTinyPool, GiveBackPool,
+                                  ModelPickerAction, RemoteModelAction, CatalogueAction> {
   using variant::variant;
   ModelAction(const ModelAction&);
   ModelAction(ModelAction&&) noexcept;

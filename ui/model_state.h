@@ -49,6 +49,7 @@ struct ModelRow {
   std::int64_t file_bytes = 0;
   std::int64_t last_used_ms = 0;  // since 1970, UTC; 0: never
   bool is_default = false;        // the one that set-up fetches
+  std::string owner = {};         // the program whose folder it is in: "LM Studio"; empty: our own
   bool is_present = true;         // false: a recent one whose file is gone
   bool is_read = false;           // the header was read: `name`, `summary` and `problem` are known
   std::string problem;  // why it cannot be loaded, one sentence; empty when nothing speaks against it

@@ -9,6 +9,7 @@
 
 #include "engine/base/ids.h"
 #include "ui/batch_state.h"
+#include "ui/catalogue_state.h"
 #include "ui/chat_state.h"
 #include "ui/compare_state.h"
 #include "ui/desktop_state.h"
@@ -38,7 +39,8 @@ struct UiState {
   MemoryState memory;
   MemoryWorkspaceState memory_workspace;  // the Memory workspace
   DesktopState desktop;
-  ModelPickerState picker;  // of models
+  ModelPickerState picker;   // of models
+  CatalogueState catalogue;  // of models that can be downloaded
   TinyPoolState tiny_pool;
   RemoteLoadState remote_load;  // of the present model, where it runs elsewhere
   FileBrowser files;
@@ -59,7 +61,8 @@ inline const ChatState* active_chat(const UiState& state) { return find_chat(sta
 // Whether a dialog has the keyboard. The command palette is none: it runs what can be asked for without it.
 inline bool has_dialog(const UiState& state) {
   return state.settings_open || state.desktop.presets_open || state.desktop.keys_open || state.picker.open ||
-         state.files.open || state.tiny_pool.question != TinyPoolQuestion::kNone || state.server.open;
+         state.catalogue.open || state.files.open || state.tiny_pool.question != TinyPoolQuestion::kNone ||
+         state.server.open;
 }
 
 // Whether another model than the present one answered last. A file that only moved is the same model.

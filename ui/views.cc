@@ -146,7 +146,10 @@ void Views::draw_dialogs(const Frame& frame, const UiState& state, float shown_z
   draw_keys_view(frame, state);
   presets_.draw(frame, state);
   model_picker_.draw(frame, state);
-  if (!state.picker.open) files_.draw(frame, state.files);  // else in front of the models
+  if (!state.picker.open) {  // else in front of the models
+    files_.draw(frame, state.files);
+    catalogue_.draw(frame, state);
+  }
   draw_tiny_pool_question(frame, state);
   palette_.draw(frame, state);
 }

@@ -14,6 +14,7 @@
 #include "ui/views/composer_view.h"
 #include "ui/views/file_browser.h"
 #include "ui/views/memory_view.h"
+#include "ui/views/model_catalogue.h"
 #include "ui/views/model_picker.h"
 #include "ui/views/presets_view.h"
 #include "ui/views/sampling_view.h"
@@ -80,6 +81,7 @@ class Views {
   SettingsView settings_;
   ServerView server_;
   ModelPickerView model_picker_;
+  ModelCatalogueView catalogue_;
   FileBrowserView files_;
   TreeView tree_;
   bool tree_was_open_ = false;

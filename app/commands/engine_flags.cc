@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "app/commands/input.h"
-#include "engine/model/model_files.h"
+#include "app/commands/wanted_model.h"
 
 namespace octavo::app {
 namespace {
@@ -87,9 +87,12 @@ void add_computing_flags(CLI::App& command, EngineOptions& options) {
 
 void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   EngineOptions& options = flags.options;
-  command.add_option("--model", options.model,
-                     "Model file, or org/name in the models folder or the Hugging Face cache (default: "
-                     "SmolLM2-135M-Instruct); for generate and chat also http://ADDRESS/v1#NAME on a server");
+  command.add_option(
+      "--model", options.model,
+      "Model file, or org/name[:file] in the models folder or the Hugging Face cache "
+      "(default: SmolLM2-135M-Instruct); for generate and chat also http://ADDRESS/v1#NAME on a server");
+  command.add_flag("--download", flags.downloads,
+                   "Download the model from the Hugging Face hub when it is not here");
   add_computing_flags(command, options);
   command.add_option("--block-size", options.block_size, "Tokens per KV block")->capture_default_str();
   command.add_option("--num-kv-blocks", options.num_kv_blocks, "Blocks in the device pool");
@@ -327,7 +330,9 @@ void refuse_options(CLI::App& command, std::span<const RefusedOption> refused) {
 Result<EngineOptions> resolve(const EngineFlags& flags) {
   EngineOptions options = flags.options;
   OCTAVO_TRY_VOID(validate(options));
-  OCTAVO_TRY(const std::filesystem::path path, model::find_model(options.model));
+  OCTAVO_TRY(
+      const std::filesystem::path path,
+      find_wanted_model(options.model, flags.downloads ? MissingModel::kDownload : MissingModel::kAsk));
   options.model = path.string();
   return options;
 }

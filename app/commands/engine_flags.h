@@ -21,6 +21,7 @@ namespace octavo::app {
 struct EngineFlags {
   EngineOptions options;
   bool verbose = false;
+  bool downloads = false;  // a model that is not here
   // Of the window.
   std::string recording = {};           // looked at without a model
   std::vector<std::string> files = {};  // to be opened
@@ -43,8 +44,8 @@ struct RefusedOption {
 // Takes these off what `command` offers. Whoever gives one all the same is told why, as for any wrong option.
 void refuse_options(CLI::App& command, std::span<const RefusedOption> refused);
 
-// Finds the model's file and checks the options: everything that can be refused before loading. What is
-// refused is one sentence that names the option, of kind kInvalidArgument.
+// Checks the options and finds the model's file, or downloads it: everything that can be refused before
+// loading. What is refused is one sentence that names the option, of kind kInvalidArgument.
 Result<EngineOptions> resolve(const EngineFlags& flags);
 
 }  // namespace octavo::app

@@ -3,6 +3,7 @@
 //
 // Thread: one, which calls everything but wake_up; handlers are called within wait(). They may start and
 // cancel requests, and must not destroy the client.
+// An answer comes as fast as on_body takes it: while a handler writes to a slow disk nothing more is read.
 // What a server sends is never trusted and never fatal: every limit ends its own request alone. No redirect
 // is followed, since a key must not go where nobody sent it.
 #pragma once

@@ -53,6 +53,18 @@ Application::Application(const WindowOptions& options, EngineFactory factory, co
   remote_link_ =
       std::make_unique<RemoteLink>(RemoteKeys(options_.bus_address, remote_keys_path(options_.settings_path)),
                                    clock_, [this] { wake_up(); });
+  const auto& probe = options_.model_places.probe;
+  hub::CheckHeader check;
+  if (probe) {
+    check = [probe](const std::filesystem::path& path) -> Result<void> {
+      OCTAVO_TRY_VOID(probe(path.string(), ProbeDepth::kHeader));
+      return {};
+    };
+  }
+  catalogue_link_ =
+      std::make_unique<CatalogueLink>(options_.hub_place, clock_, options_.model_places.available_bytes,
+                                      std::move(check), [this] { wake_up(); });
+  controller_.models().catalogue().begin(catalogue_link_->place());
   two_models_worker_ = std::make_unique<TwoModelsWorker>([this] { wake_up(); });
   server_ = std::make_unique<ServerRunner>(door_, [this] { wake_up(); });
   const std::filesystem::path& settings_path = options_.settings_path;
@@ -143,6 +155,7 @@ bool Application::update() {
   changed |= update_two_models();
   changed |= update_server();
   changed |= update_remote();
+  changed |= update_catalogue();
   changed |= update_token_counts();
   changed |= update_chats();
   changed |= update_files();

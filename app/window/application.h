@@ -16,6 +16,7 @@
 #include "app/window/chat/token_counter.h"
 #include "app/window/controller.h"
 #include "app/window/folder_reader.h"
+#include "app/window/models/catalogue_link.h"
 #include "app/window/models/engine_closer.h"
 #include "app/window/models/model_loader.h"
 #include "app/window/models/model_scout.h"
@@ -48,6 +49,7 @@ struct WindowOptions {
   std::filesystem::path chats_path = default_chats_path();  // empty: chats live as long as the window
   std::filesystem::path export_folder = default_export_folder();
   ScoutPlaces model_places = default_scout_places();
+  hub::HubPlace hub_place = hub::hub_place_from_environment();        // for the catalogue
   std::function<std::int64_t()> unix_time_ms = octavo::unix_time_ms;  // the wall clock
   std::string version = {};                                           // of the program, for its clients
 };
@@ -101,6 +103,7 @@ class Application {
   bool update_server();
   void lead_programs();
   bool update_remote();
+  bool update_catalogue();
   PlanContext plan_by_counting();
   PlanContext plan_at_once();  // without counting
   bool update_token_counts();
@@ -155,6 +158,7 @@ class Application {
   std::optional<ModelLoadRequest> next_load_;  // once the load that was cancelled for it has ended
   std::unique_ptr<ModelScout> scout_;
   std::unique_ptr<RemoteLink> remote_link_;
+  std::unique_ptr<CatalogueLink> catalogue_link_;
   std::unique_ptr<TwoModelsWorker> two_models_worker_;
   std::unique_ptr<ServerRunner> server_;  // ends before the engines that answer
   std::uint64_t shown_log_ = 0;           // version of the door's lines that are shown

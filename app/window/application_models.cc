@@ -40,6 +40,14 @@ void Application::perform(ModelEffects effects) {
   if (effects.cancel_loading) loader_.cancel();
   for (ScoutJob& job : effects.scout_jobs) scout_->give(std::move(job));
   for (RemoteJob& job : effects.remote_jobs) remote_link_->give(std::move(job));
+  for (CatalogueJob& job : effects.catalogue.jobs) catalogue_link_->give(std::move(job));
+  const auto wish = effects.catalogue.wish;
+  if (effects.catalogue.download) {
+    catalogue_link_->download(*std::move(effects.catalogue.download),
+                              wish.value_or(hub::DownloadWish::kGoOn));
+  } else if (wish) {
+    catalogue_link_->wish(*wish);
+  }
 }
 
 void Application::perform(TwoModelsEffects effects) {
@@ -203,6 +211,19 @@ bool Application::update_remote() {
   const auto loads = remote_link_->take_loads();
   for (const RemoteLoadTold& told : loads) controller_.models().take_remote(told);
   return !listed.empty() || !loads.empty();
+}
+
+bool Application::update_catalogue() {
+  Catalogue& catalogue = controller_.models().catalogue();
+  const auto progress = catalogue_link_->take_progress();
+  if (progress) catalogue.show_progress(*progress);
+  const auto reports = catalogue_link_->take_reports();
+  for (const CatalogueReport& report : reports) catalogue.take(report);
+  const auto ended = catalogue_link_->take_ended();
+  for (const DownloadEnded& end : ended) catalogue.take(end);
+  const bool changed = progress || !reports.empty() || !ended.empty();
+  if (changed) perform_effects();
+  return changed;
 }
 
 bool Application::update_two_models() {

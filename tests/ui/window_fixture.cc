@@ -102,6 +102,8 @@ void WindowTest::open_loading(app::EngineFactory factory, const std::string& mod
   options.export_folder = folder_;
   options.socket_path = socket_path_;
   options.model_places = model_places();
+  options.hub_place = hub_place_;
+  if (options.hub_place.cache.empty()) options.hub_place.cache = folder_ / "hub";
   options.unix_time_ms = [this] { return unix_time_ms_ != 0 ? unix_time_ms_ : unix_time_ms(); };
   ASSERT_TRUE(app::save_settings(options.settings_path, settings));
   auto application = app::Application::start(options, std::move(factory), *clock_);

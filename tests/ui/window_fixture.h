@@ -59,6 +59,7 @@ class WindowTest : public ::testing::Test {
   std::filesystem::path folder_;
   // Where models are looked for: in folders below `folder_`, with 8 GiB of free memory.
   app::ScoutPlaces model_places() const;
+  hub::HubPlace hub_place_{.endpoint = "http://127.0.0.1:9"};  // where nobody answers; cache below `folder_`
   std::filesystem::path socket_path_;  // where a second start finds the window; empty: nowhere
   std::int64_t unix_time_ms_ = 0;      // what the wall clock says; 0: the time
   std::filesystem::path chats_path_;   // empty: the window forgets its chats; below `folder_` to keep them

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 
+#include "engine/base/format.h"
 #include "ui/chat_actions.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
@@ -49,14 +50,27 @@ void draw_middle(const Frame& frame, const TextStyle& style, std::string_view te
   draw_text(frame, ImGui::GetWindowDrawList(), {std::floor(middle - width * 0.5f), top}, style, text, room);
 }
 
-// That the model is small, and the way to a better one. A window of its own: the transcript's lies below, and
-// would take the mouse.
-void draw_demonstration(const Frame& frame, float middle, float top, float room) {
+// That the model is small, and the way to a better one: the best for this computer by one click, others by
+// another. A window of its own: the transcript's lies below, and would take the mouse.
+void draw_demonstration(const Frame& frame, const CatalogueState& catalogue, float middle, float top,
+                        float room) {
   constexpr std::string_view kText = "It is a small demonstration: quick, and often wrong.";
+  const bool can_get =
+      catalogue.better && catalogue.download.phase == DownloadPhase::kNone && !catalogue.is_offline;
+  const bool is_here = can_get && !catalogue.better->here.empty();
+  const std::string get_text =
+      !can_get  ? std::string()
+      : is_here ? "Open " + catalogue.better->name
+                : "Get " + catalogue.better->name + " · " + bytes_text(catalogue.better->bytes);
+  const std::string get_help =
+      "A better model for this computer, from " + catalogue.host + "; chats go on while it comes";
+  const ButtonOptions get{.kind = ButtonKind::kPrimary, .height = 28, .help = get_help};
   const ButtonOptions better{.height = 28, .help = "Choose another model (Ctrl+M)"};
   const TextStyle style = small_text(frame);
-  const float button_room = button_width(frame, "A better model…", better);
-  const float words = std::min(text_width(frame, style, kText), room - button_room - frame.px(12));
+  const float get_room = can_get ? button_width(frame, get_text, get) + frame.px(8) : 0;
+  const float button_room = get_room + button_width(frame, "A better model…", better);
+  const float words =
+      std::max(0.0f, std::min(text_width(frame, style, kText), room - button_room - frame.px(12)));
   const float width = words + frame.px(12) + button_room;
   ImGui::SetCursorScreenPos({std::floor(middle - width * 0.5f), top});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, IM_COL32_BLACK_TRANS);
@@ -65,6 +79,13 @@ void draw_demonstration(const Frame& frame, float middle, float top, float room)
   const ImVec2 low = ImGui::GetCursorScreenPos();
   draw_text(frame, ImGui::GetWindowDrawList(), {low.x, low.y + frame.px(4)}, style, kText, words + 1);
   ImGui::SetCursorScreenPos({low.x + words + frame.px(12), low.y});
+  if (can_get) {
+    if (button(frame, "get_better", get_text, get)) {
+      const CatalogueRow& row = *catalogue.better;
+      frame.actions.push(actions::GetModel{row.repository, row.file, row.name});
+    }
+    beside(frame, 8);
+  }
   if (button(frame, "better_model", "A better model…", better))
     frame.actions.push(actions::OpenModelPicker{});
   ImGui::EndChild();
@@ -94,7 +115,8 @@ void draw_empty_chat(const Frame& frame, const UiState& state, const ChatState& 
   const float top = std::floor(low.y + std::max(frame.px(16), (extent.y - height) * 0.42f));
   draw_middle(frame, heading, "What would you like to talk about?", middle, top, width);
   draw_middle(frame, small_text(frame), who_answers(state.model), middle, top + frame.px(44), width);
-  if (has_model && state.model.is_demonstration) draw_demonstration(frame, middle, top + frame.px(72), width);
+  if (has_model && state.model.is_demonstration)
+    draw_demonstration(frame, state.catalogue, middle, top + frame.px(72), width);
   if (!has_room) return;
   const ImVec2 card{std::floor((width - (columns - 1) * frame.px(kGap)) / columns), frame.px(kCardHeight)};
   const float left = std::floor(middle - width * 0.5f);

@@ -38,7 +38,7 @@ const std::string& row_title(const ModelRow& row) { return row.name.empty() ? ro
 std::string row_note(const UiState& state, const ModelRow& row) {
   if (is_present_model(state, row)) return "in use";
   if (row.is_default) return "demonstration";
-  return row.last_used_ms > 0 ? "recent" : std::string();
+  return row.last_used_ms > 0 ? "recent" : row.owner;
 }
 
 // True when chosen. A line of the list, as wide as the list, with its background.
@@ -106,8 +106,9 @@ void ModelPickerView::draw(const Frame& frame, const UiState& state) {
   begin_part(frame, "inside", {low.x + width - left, height});
   draw_model_inside(frame, state);
   ImGui::EndChild();
-  files_.draw(frame, state.files);  // in front of this one, as the next
+  files_.draw(frame, state.files);  // in front of this one, as the next two
   remote_.draw(frame, picker.remote);
+  catalogue_.draw(frame, state);
   if (end_dialog(frame, picker.open)) frame.actions.push(actions::CloseModelPicker{});
 }
 
@@ -120,8 +121,8 @@ void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2
   gap(frame, 8);
   const std::vector<std::size_t> matching = model_rows_matching(picker.rows, query_);
   move_choice(frame, state, matching);
-  const bool stacks_buttons = extent.x < frame.px(300);
-  const float bottom = frame.px(stacks_buttons ? 90 : 44);
+  const bool stacks_buttons = extent.x < frame.px(370);
+  const float bottom = frame.px(stacks_buttons ? 130 : 44);
   begin_part(frame, "rows", {extent.x, ImGui::GetContentRegionAvail().y - bottom});
   const float inner = ImGui::GetContentRegionAvail().x;
   for (const std::size_t index : matching) {
@@ -131,13 +132,21 @@ void ModelPickerView::draw_list(const Frame& frame, const UiState& state, ImVec2
   }
   if (matching.empty() && !picker.scanning) {
     paragraph(frame, small_text(frame),
-              picker.rows.empty() ? "No models found yet. Choose “Open file…” to select one."
+              picker.rows.empty() ? "No models found yet. Choose “Get models…” to download one."
                                   : "No matching models.",
               inner);
   }
   scroll_to_chosen_ = false;
   ImGui::EndChild();
   gap(frame, 10);
+  const ButtonOptions get{
+      .kind = ButtonKind::kPrimary, .icon = Icon::kSearch, .help = "Find and download models"};
+  if (button(frame, "open_catalogue", "Get models…", get)) frame.actions.push(actions::OpenCatalogue{});
+  if (stacks_buttons) {
+    gap(frame, 8);
+  } else {
+    beside(frame, 8);
+  }
   const ButtonOptions open{.icon = Icon::kFolder, .help = "Choose a .gguf file on your disk"};
   if (button(frame, "open_file", "Open file…", open))
     frame.actions.push(actions::AskForFile{actions::FileWish::kOpenModel});

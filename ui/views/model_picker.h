@@ -12,6 +12,7 @@
 #include "ui/frame.h"
 #include "ui/model_state.h"
 #include "ui/views/file_browser.h"
+#include "ui/views/model_catalogue.h"
 #include "ui/views/remote_model_view.h"
 
 namespace octavo::ui {
@@ -32,6 +33,7 @@ class ModelPickerView {
   std::string query_;
   FileBrowserView files_;
   RemoteModelView remote_;
+  ModelCatalogueView catalogue_;
   bool scroll_to_chosen_ = false;
 };
 

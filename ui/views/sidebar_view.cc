@@ -9,6 +9,7 @@
 #include "ui/desktop_actions.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
+#include "ui/views/download_view.h"
 #include "ui/views/server_view.h"
 #include "ui/widgets/controls.h"
 
@@ -146,9 +147,10 @@ void SidebarView::draw(const Frame& frame, const UiState& state) {
   const bool undo = state.deleted.has_value();
   const bool server = state.server.phase != ServerPhase::kOff;
   const float problem = problem_height(frame, state, width);
-  const float bottom =
-      frame.px(kModelCardHeight + 16 + (undo ? kUndoHeight + 8 : 0) + (server ? kServerLineHeight + 6 : 0)) +
-      problem;
+  const float download = download_height(state.catalogue.download);
+  const float bottom = frame.px(kModelCardHeight + 16 + (undo ? kUndoHeight + 8 : 0) +
+                                (server ? kServerLineHeight + 6 : 0) + (download > 0 ? download + 8 : 0)) +
+                       problem;
   const ImVec2 extent{width, low.y + height - bottom - list_top - frame.px(8)};
   ImGui::SetCursorScreenPos({low.x + margin, list_top});
   if (state.search_open && !state.library.search.query.empty()) {
@@ -166,6 +168,11 @@ void SidebarView::draw(const Frame& frame, const UiState& state) {
     ImGui::SetCursorScreenPos({low.x + margin, y});
     draw_undo(frame, *state.deleted, width);
     y += frame.px(kUndoHeight + 8);
+  }
+  if (download > 0) {
+    ImGui::SetCursorScreenPos({low.x + margin, y});
+    draw_download(frame, state.catalogue.download, width);
+    y += frame.px(download + 8);
   }
   if (server) {
     ImGui::SetCursorScreenPos({low.x + margin, y});

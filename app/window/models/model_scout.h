@@ -19,6 +19,7 @@
 #include <variant>
 #include <vector>
 
+#include "app/hub/local_models.h"
 #include "app/probe/probe.h"
 #include "app/window/settings.h"
 #include "engine/api/engine_options.h"
@@ -70,6 +71,7 @@ struct ScoutPlaces {
   std::function<std::int64_t()> available_bytes;
   // Asked before a file is opened here; empty: nobody is.
   std::function<Result<ProbeReport>(const std::string& path, ProbeDepth depth)> probe = {};
+  std::vector<hub::ModelPlace> other_programs = {};  // whose models are listed, too
 };
 ScoutPlaces default_scout_places();
 

@@ -21,7 +21,7 @@ std::string model_details(const EngineDescription& description) {
 }  // namespace
 
 Models::Models(const Engines& engines, std::vector<RecentModel> recent, ui::UiState& state)
-    : engines_(engines), state_(state), picker_(state.picker), remote_(state) {
+    : engines_(engines), state_(state), picker_(state.picker), remote_(state), catalogue_(state.catalogue) {
   picker_.set_recent(std::move(recent));
 }
 
@@ -168,10 +168,18 @@ void Models::apply(const ui::actions::RemoteModelAction& a) {
   if (wanted.load_path) picker_.load(*wanted.load_path);
 }
 
+void Models::apply(const ui::actions::CatalogueAction& a) { catalogue_.apply(a); }
+
 void Models::take_scouted(ScoutReport report) { picker_.take(std::move(report)); }
 
 ModelEffects Models::take_effects() {
+  CatalogueEffects wanted = catalogue_.take_effects();
+  if (wanted.load_path) {
+    picker_.load(*wanted.load_path);
+    state_.picker.open = false;
+  }
   ModelEffects effects = std::exchange(effects_, {});
+  effects.catalogue = std::move(wanted);
   ModelPickerEffects picked = picker_.take_effects();
   effects.scout_jobs = std::move(picked.jobs);
   effects.load = std::move(picked.load);

@@ -1,7 +1,8 @@
 // What the window says of models: the one that answers, loads, and the picker.
 //
-// Owns the picker. Writes model, picker and banner of the state. UI thread; loads nothing itself: what it
-// wants done comes out of `take_effects`. The engines and the state must outlive it.
+// Owns the picker and the catalogue. Writes model, picker, catalogue and banner of the state. UI thread;
+// loads nothing itself: what it wants done comes out of `take_effects`. The engines and the state must
+// outlive it.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/window/models/catalogue.h"
 #include "app/window/models/engines.h"
 #include "app/window/models/model_picker.h"
 #include "app/window/models/remote_models.h"
@@ -29,6 +31,7 @@ struct ModelEffects {
   std::vector<ScoutJob> scout_jobs = {};
   std::optional<ModelLoadRequest> load = {};  // another model
   std::vector<RemoteJob> remote_jobs = {};
+  CatalogueEffects catalogue = {};
 };
 
 class Models {
@@ -52,6 +55,8 @@ class Models {
   void choose_second();
   void apply(const ui::actions::ModelPickerAction& a);
   void apply(const ui::actions::RemoteModelAction& a);
+  void apply(const ui::actions::CatalogueAction& a);
+  Catalogue& catalogue() { return catalogue_; }
   void take_scouted(ScoutReport report);
   void take_remote(const RemoteListed& listed) { remote_.take(listed); }
   void take_remote(const RemoteLoadTold& told) { remote_.take(told); }
@@ -82,6 +87,7 @@ class Models {
   ui::UiState& state_;
   ModelPicker picker_;
   RemoteModels remote_;
+  Catalogue catalogue_;
   ModelEffects effects_;
 };
 

@@ -1,0 +1,133 @@
+#include "app/commands/wanted_model.h"
+
+#include <unistd.h>
+
+#include <cmath>
+#include <cstdio>
+#include <iostream>
+
+#include "engine/base/clock.h"
+#include "engine/base/format.h"
+#include "engine/base/text.h"
+#include "engine/model/model_files.h"
+
+namespace octavo::app {
+namespace {
+
+constexpr std::string_view kMainRevision = "main";
+
+std::string time_text(double seconds) {
+  const auto whole = static_cast<std::int64_t>(std::ceil(seconds));
+  if (whole < 60) return std::to_string(whole) + " s";
+  if (whole < 3600) return std::to_string((whole + 59) / 60) + " min";
+  return fixed_text(static_cast<double>(whole) / 3600, 1) + " h";
+}
+
+std::string progress_text(const hub::DownloadProgress& progress) {
+  const double fraction =
+      progress.total > 0 ? static_cast<double>(progress.received) / static_cast<double>(progress.total) : 1.0;
+  const std::string percent = percent_text(std::floor(fraction * 100) / 100);
+  switch (progress.stage) {
+    case hub::DownloadStage::kWaiting: return "another program downloads it; waiting";
+    case hub::DownloadStage::kVerifying: return "verifying " + escape_for_message(progress.file);
+    case hub::DownloadStage::kRetrying: return percent + " · trying again: " + progress.trouble;
+    case hub::DownloadStage::kReceiving: break;
+  }
+  std::string text = percent + " of " + bytes_text(progress.total);
+  if (progress.bytes_per_s > 0)
+    text += " · " + bytes_text(static_cast<std::int64_t>(progress.bytes_per_s)) + "/s";
+  if (progress.seconds_left) text += " · " + time_text(*progress.seconds_left) + " left";
+  return text;
+}
+
+// A first look names no file; what is found here needs no network.
+bool names_a_hub_model(const std::string& name) {
+  return name.empty() || (model::parse_model_name(name) && !name.ends_with(".gguf")) ||
+         (model::parse_model_name(name) && name.find(':') != std::string::npos);
+}
+
+Error with_the_way(Error error, const std::string& name) {
+  const std::string what = name.empty() ? "the default model" : "it";
+  if (name.empty()) return error;  // says so itself
+  error.message += "; --download fetches " + what + " from the hub";
+  return error;
+}
+
+}  // namespace
+
+bool ask_on_terminal(const std::string& question) {
+  if (isatty(STDIN_FILENO) == 0 || isatty(STDERR_FILENO) == 0) return false;
+  const std::string line = escape_for_message(question, 2000) + " [y/N] ";
+  std::fputs(line.c_str(), stderr);
+  std::string answer;
+  if (!std::getline(std::cin, answer)) return false;
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
+Result<std::filesystem::path> download_with_progress(const hub::HubPlace& place,
+                                                     const hub::HubRepository& wanted) {
+  const bool is_terminal = isatty(STDERR_FILENO) != 0;
+  const SteadyClock clock;
+  std::int64_t shown_us = 0;
+  hub::DownloadOptions options;
+  options.on_progress = [&](const hub::DownloadProgress& progress) {
+    if (InterruptGuard::interrupted()) return hub::DownloadWish::kPause;
+    if (is_terminal && clock.now_us() - shown_us > 200'000) {
+      shown_us = clock.now_us();
+      std::fprintf(stderr, "\r\x1b[K%s", progress_text(progress).c_str());
+      std::fflush(stderr);
+    }
+    return hub::DownloadWish::kGoOn;
+  };
+  auto path = hub::download(place, wanted, clock, options);
+  if (is_terminal) std::fputs("\r\x1b[K", stderr);
+  return path;
+}
+
+Result<hub::HubRepository> find_on_hub(hub::HubClient& client, const std::string& name,
+                                       const std::string& revision) {
+  model::ModelName wanted{.repository = name};
+  if (name.empty()) {
+    wanted = {model::kDefaultModel.repository, model::kDefaultModel.file};
+  } else if (const std::size_t colon = name.find(':'); colon != std::string::npos) {
+    wanted = {name.substr(0, colon), name.substr(colon + 1)};
+  }
+  OCTAVO_TRY(hub::HubRepository repository, client.repository(wanted.repository, revision));
+  const auto chosen = hub::choose_model(repository, wanted.file);
+  if (chosen) {
+    repository.files = chosen->files;
+  } else if (auto folder = hub::folder_files(repository.files);
+             !folder.empty() && wanted.file.empty() && hub::gguf_models(repository.files).empty()) {
+    repository.files = std::move(folder);
+  } else {
+    return chosen.error();
+  }
+  return repository;
+}
+
+Result<std::filesystem::path> find_wanted_model(const std::string& name, MissingModel missing) {
+  auto found = model::find_model(name);
+  if (found || found.error().code != ErrorCode::kNotFound || !names_a_hub_model(name)) return found;
+  const hub::HubPlace place = hub::hub_place_from_environment();
+  const std::string what = name.empty() ? std::string("The default model") : "'" + name + "'";
+  if (missing == MissingModel::kRefuse) return with_the_way(found.error(), name);
+  if (missing == MissingModel::kAsk &&
+      !ask_on_terminal(what + " is not on this machine. Ask " + place.host() + " for it?"))
+    return with_the_way(found.error(), name);
+  const SteadyClock clock;
+  hub::HubClient client(place, clock, [] { return InterruptGuard::interrupted(); });
+  OCTAVO_TRY(const hub::HubRepository wanted, find_on_hub(client, name, std::string(kMainRevision)));
+  const std::string size = bytes_text(wanted.bytes());
+  const std::string where = path_for_message(place.cache);
+  if (missing == MissingModel::kAsk &&
+      !ask_on_terminal("Download " + wanted.name + ": " + wanted.files.front().path + ", " + size +
+                       ", from " + place.host() + " into " + where + "?"))
+    return Error{ErrorCode::kCancelled, "nothing was downloaded"};
+  Progress(/*verbose=*/false)
+      .say("downloading " + wanted.name + ", " + size + ", from " + place.host() + " into " + where);
+  OCTAVO_TRY(const std::filesystem::path path, download_with_progress(place, wanted));
+  const bool is_folder = path.extension() != ".gguf";
+  return is_folder ? path.parent_path() : path;
+}
+
+}  // namespace octavo::app

@@ -1,0 +1,36 @@
+// The model that --model names, downloaded first where it is not on this machine and its person says so.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "app/commands/command.h"
+#include "app/hub/download.h"
+#include "app/hub/hub_client.h"
+#include "app/hub/model_choice.h"
+#include "engine/base/result.h"
+
+namespace octavo::app {
+
+// What may be contacted for a model that is not here.
+enum class MissingModel {
+  kAsk,       // on a terminal; elsewhere an error that says what to give
+  kDownload,  // --download
+  kRefuse,    // an error
+};
+
+Result<std::filesystem::path> find_wanted_model(const std::string& name, MissingModel missing);
+
+// With a line of progress on a terminal. Ctrl+C pauses it, while an InterruptGuard lives.
+Result<std::filesystem::path> download_with_progress(const hub::HubPlace& place,
+                                                     const hub::HubRepository& wanted);
+
+// A question on standard error, answered on standard input: true for y or yes. False where either is no
+// terminal.
+bool ask_on_terminal(const std::string& question);
+
+// Which model of the hub a name means; empty: the default one. The repository holds the files of it alone.
+Result<hub::HubRepository> find_on_hub(hub::HubClient& client, const std::string& name,
+                                       const std::string& revision);
+
+}  // namespace octavo::app

@@ -1,0 +1,153 @@
+// `octavo models` and `--download` against a stand-in of the hub on this machine.
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/hub/hub_stand_in.h"
+#include "tests/support/gguf_writer.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temporary_folder.h"
+
+namespace octavo::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+class ModelsCommand : public ::testing::Test {
+ protected:
+  ModelsCommand() {
+    test::TinyLlamaOptions options;
+    options.weight_type = kernels::TensorType::kQ8_0;
+    test::make_tiny_llama(5, options).write(folder_ / "tiny.gguf");
+    std::ifstream file(folder_ / "tiny.gguf", std::ios::binary);
+    const std::string model{std::istreambuf_iterator<char>(file), {}};
+    hub_ = std::make_unique<octavo::testing::HubStandIn>(std::vector<octavo::testing::StandInRepository>{
+        {.name = "org/tiny",
+         .files = {{.path = "tiny-Q8_0.gguf", .content = model},
+                   {.path = "tiny-Q4_K_M.gguf", .content = "no model"}}},
+        {.name = "org/gated", .is_gated = true, .files = {{.path = "g.gguf", .content = model}}}});
+  }
+
+  ProgramResult run(const std::vector<std::string>& arguments, const std::string& token = {},
+                    bool is_offline = false) {
+    ProgramOptions options;
+    options.environment = {{"HOME", folder_.path().string()},
+                           {"XDG_DATA_HOME", (folder_ / "data").string()},
+                           {"XDG_CACHE_HOME", ""},
+                           {"HF_HOME", (folder_ / "hf").string()},
+                           {"HF_HUB_CACHE", ""},
+                           {"HF_ENDPOINT", hub_->address()},
+                           {"HF_TOKEN", token},
+                           {"HF_TOKEN_PATH", ""},
+                           {"HF_HUB_OFFLINE", is_offline ? "1" : ""}};
+    return run_program(arguments, options);
+  }
+  nlohmann::json json_of(const ProgramResult& result) {
+    EXPECT_EQ(result.status, 0) << result.err;
+    return nlohmann::json::parse(result.out, nullptr, false);
+  }
+
+  test::TemporaryFolder folder_;
+  std::unique_ptr<octavo::testing::HubStandIn> hub_;
+};
+
+TEST_F(ModelsCommand, SearchesShowsGetsListsRunsAndRemoves) {
+  const auto found = json_of(run({"models", "search", "tiny", "--json"}));
+  ASSERT_EQ(found["models"].size(), 1u);
+  EXPECT_EQ(found["models"][0]["name"], "org/tiny");
+
+  const auto shown = json_of(run({"models", "show", "org/tiny:Q8_0", "--json"}));
+  ASSERT_EQ(shown["models"].size(), 2u);
+  const auto& model = shown["models"][1];
+  EXPECT_EQ(model["type"], "Q8_0");
+  EXPECT_EQ(model["checked"], true);
+  EXPECT_EQ(model["fit"], "fits");
+  EXPECT_EQ(model["here"], false);
+  const auto unsupported = json_of(run({"models", "show", "org/tiny:Q4_K_M", "--json"}));
+  EXPECT_EQ(unsupported["models"][0]["fit"], "unsupported");
+
+  const ProgramResult refused = run({"models", "get", "org/tiny"});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("--unchecked"), std::string::npos) << refused.err;
+  const ProgramResult got = run({"models", "get", "org/tiny:Q8_0"});
+  ASSERT_EQ(got.status, 0) << got.err;
+  const std::string path = got.out.substr(0, got.out.find('\n'));
+  EXPECT_TRUE(fs::is_symlink(path)) << path;
+
+  const auto listed = json_of(run({"models", "list", "--json"}));
+  ASSERT_EQ(listed["models"].size(), 1u);
+  EXPECT_EQ(listed["models"][0]["name"], "org/tiny:tiny-Q8_0.gguf");
+  EXPECT_EQ(listed["models"][0]["owner"], "Hugging Face");
+
+  const ProgramResult generated =
+      run({"generate", "--model", "org/tiny:Q8_0", "--prompt", "a", "--max-tokens", "2", "--json"}, {},
+          /*is_offline=*/true);
+  EXPECT_EQ(generated.status, 0) << generated.err;
+
+  const ProgramResult asked = run({"models", "remove", "org/tiny:tiny-Q8_0.gguf"});
+  EXPECT_EQ(asked.status, 1);
+  EXPECT_NE(asked.err.find("--yes"), std::string::npos) << asked.err;
+  EXPECT_TRUE(fs::exists(path));
+  EXPECT_EQ(run({"models", "remove", "org/tiny:tiny-Q8_0.gguf", "--yes"}).status, 0);
+  EXPECT_FALSE(fs::exists(fs::symlink_status(path)));
+  EXPECT_EQ(json_of(run({"models", "list", "--json"}))["models"].size(), 0u);
+}
+
+TEST_F(ModelsCommand, NothingIsContactedBeforeDownloadIsGiven) {
+  const std::vector<std::string> generate = {"generate",     "--model", "org/tiny:Q8_0", "--prompt", "a",
+                                             "--max-tokens", "2"};
+  const ProgramResult without = run(generate);
+  EXPECT_EQ(without.status, 1);
+  EXPECT_EQ(without.num_error_lines(), 1u) << without.err;
+  EXPECT_NE(without.err.find("--download"), std::string::npos) << without.err;
+  EXPECT_TRUE(hub_->seen().empty());
+  std::vector<std::string> with = generate;
+  with.emplace_back("--download");
+  const ProgramResult downloaded = run(with);
+  EXPECT_EQ(downloaded.status, 0) << downloaded.err;
+  EXPECT_FALSE(hub_->seen().empty());
+  hub_->forget_seen();
+  EXPECT_EQ(run(generate).status, 0);
+  EXPECT_TRUE(hub_->seen().empty()) << "it is here now";
+  const ProgramResult default_model = run({"generate", "--prompt", "a"});
+  EXPECT_EQ(default_model.status, 1);
+  EXPECT_NE(default_model.err.find("--download"), std::string::npos) << default_model.err;
+}
+
+TEST_F(ModelsCommand, ATokenOpensGatedModelsAndIsNeverPrinted) {
+  const ProgramResult without = run({"models", "get", "org/gated"});
+  EXPECT_EQ(without.status, 1);
+  EXPECT_EQ(without.num_error_lines(), 1u) << without.err;
+  EXPECT_NE(without.err.find("is gated"), std::string::npos) << without.err;
+  const ProgramResult wrong = run({"models", "get", "org/gated"}, "hf_wrong_secret");
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_EQ((wrong.err + wrong.out).find("hf_wrong_secret"), std::string::npos);
+  EXPECT_EQ(run({"models", "get", "org/gated"}, hub_->token).status, 0);
+  fs::create_directories(folder_ / "hf");
+  std::ofstream(folder_ / "hf/token") << hub_->token << "\n";
+  EXPECT_EQ(run({"models", "show", "org/gated"}).status, 0);
+}
+
+TEST_F(ModelsCommand, WhatIsWrongIsOneLine) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"models", "get", "org/nothing"},
+                                                    {"models", "show", "../x"},
+                                                    {"models", "get", "org/tiny:none"},
+                                                    {"models", "remove", "nothing", "--yes"}}) {
+    const ProgramResult result = run(arguments);
+    EXPECT_NE(result.status, 0);
+    EXPECT_EQ(result.num_error_lines(), 1u) << result.err;
+    EXPECT_EQ(result.out, "");
+  }
+  EXPECT_EQ(run({"models"}).status, 2);
+  EXPECT_EQ(run({"models", "search", "x"}, {}, /*is_offline=*/true).status, 1);
+}
+
+}  // namespace
+}  // namespace octavo::tests

@@ -1,0 +1,110 @@
+#include "ui/views/download_view.h"
+
+#include <cmath>
+
+#include "engine/base/format.h"
+#include "ui/model_actions.h"
+#include "ui/widgets/controls.h"
+
+namespace octavo::ui {
+namespace {
+
+constexpr float kCardHeight = 106;
+
+std::string left_text(double seconds) {
+  const double whole = std::ceil(seconds);
+  if (whole < 60) return fixed_text(whole, 0) + " s left";
+  if (whole < 3600) return fixed_text(std::ceil(whole / 60), 0) + " min left";
+  return fixed_text(whole / 3600, 1) + " h left";
+}
+
+double fraction_of(const DownloadState& download) {
+  if (download.total <= 0) return 0;
+  return static_cast<double>(download.received) / static_cast<double>(download.total);
+}
+
+// Buttons from the right edge to the left.
+void draw_buttons(const Frame& frame, const DownloadState& download, ImVec2 high) {
+  const auto place = [&](float& right, std::string_view text, const ButtonOptions& options) {
+    right -= button_width(frame, text, options);
+    ImGui::SetCursorScreenPos({right, high.y});
+    right -= frame.px(6);
+  };
+  float right = high.x;
+  const ButtonOptions plain{.kind = ButtonKind::kPlain, .height = 26};
+  const ButtonOptions strong{.height = 26};
+  if (download.phase == DownloadPhase::kDone) {
+    place(right, "Dismiss", plain);
+    if (button(frame, "dismiss_download", "Dismiss", plain)) frame.actions.push(actions::DismissDownload{});
+    return;
+  }
+  ButtonOptions cancel = plain;
+  cancel.help = "What has come is removed";
+  place(right, "Cancel", cancel);
+  if (button(frame, "cancel_download", "Cancel", cancel)) frame.actions.push(actions::CancelDownload{});
+  const bool stands = download.phase == DownloadPhase::kPaused || download.phase == DownloadPhase::kFailed;
+  const char* const text = !stands                                    ? "Pause"
+                           : download.phase == DownloadPhase::kPaused ? "Resume"
+                                                                      : "Try again";
+  place(right, text, strong);
+  if (!button(frame, stands ? "resume_download" : "pause_download", text, strong)) return;
+  if (stands) {
+    frame.actions.push(actions::ResumeDownload{});
+  } else {
+    frame.actions.push(actions::PauseDownload{});
+  }
+}
+
+}  // namespace
+
+std::string download_text(const DownloadState& download) {
+  const std::string percent = percent_text(std::floor(fraction_of(download) * 100) / 100);
+  const std::string of_all =
+      download.total > 0 ? percent + " of " + bytes_text(download.total) : std::string();
+  switch (download.phase) {
+    case DownloadPhase::kNone: return {};
+    case DownloadPhase::kAsking: return "Asking the hub…";
+    case DownloadPhase::kWaiting: return "Another program downloads it…";
+    case DownloadPhase::kRetrying: return of_all + " · trying again: " + download.sentence;
+    case DownloadPhase::kVerifying: return "Verifying…";
+    case DownloadPhase::kPaused: return of_all.empty() ? "Paused" : "Paused at " + of_all;
+    case DownloadPhase::kFailed: return download.sentence;
+    case DownloadPhase::kDone: return "Downloaded";
+    case DownloadPhase::kReceiving: break;
+  }
+  std::string text = of_all;
+  if (download.seconds_left) text += " · " + left_text(*download.seconds_left);
+  if (download.bytes_per_s > 0)
+    text += " · " + bytes_text(static_cast<std::int64_t>(download.bytes_per_s)) + "/s";
+  return text;
+}
+
+float download_height(const DownloadState& download) {
+  return download.phase == DownloadPhase::kNone ? 0 : kCardHeight;
+}
+
+void draw_download(const Frame& frame, const DownloadState& download, float width) {
+  if (download.phase == DownloadPhase::kNone) return;
+  begin_card(frame, "download", {width, frame.px(kCardHeight)}, 12);
+  const float inner = ImGui::GetContentRegionAvail().x;
+  const ImVec2 low = ImGui::GetCursorScreenPos();
+  TextStyle name = small_text(frame);
+  name.colour = frame.theme.text;
+  line(frame, name, download.name, inner);
+  gap(frame, 4);
+  two_part_bar(frame,
+               download.phase == DownloadPhase::kDone ? 1.0f : static_cast<float>(fraction_of(download)), 0,
+               inner, frame.px(6));
+  gap(frame, 4);
+  TextStyle tiny = tiny_text(frame);
+  if (download.phase == DownloadPhase::kFailed) tiny.colour = readable(frame.theme.error, frame.theme.panel);
+  const ImVec2 below = ImGui::GetCursorScreenPos();
+  const float buttons = frame.px(download.phase == DownloadPhase::kDone ? 70 : 150);
+  const bool is_wide = inner > frame.px(420);
+  draw_text(frame, ImGui::GetWindowDrawList(), below, tiny, download_text(download),
+            is_wide ? inner - buttons : inner);
+  draw_buttons(frame, download, {low.x + inner, is_wide ? below.y - frame.px(4) : below.y + frame.px(19)});
+  end_card();
+}
+
+}  // namespace octavo::ui
