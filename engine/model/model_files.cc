@@ -82,7 +82,7 @@ Error not_found(std::string_view name) {
   return {ErrorCode::kNotFound,
           "no file or model named \"" + escape_for_message(name) + "\" was found in " +
               path_for_message(models_folder()) + " or " + path_for_message(hugging_face_cache()) +
-              "; download it there or give the path of a .gguf file",
+              "; download it there or give the path of a .gguf file or of a folder",
           "model"};
 }
 
