@@ -142,7 +142,7 @@ def precompiled():
     import sentencepiece
     out = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(corpus()), model_writer=out, vocab_size=300, model_type="unigram",
-                                             character_coverage=0.9, minloglevel=2, hard_vocab_limit=False)
+                                             character_coverage=0.98, minloglevel=2, hard_vocab_limit=False)
     from sentencepiece import sentencepiece_model_pb2
     proto = sentencepiece_model_pb2.ModelProto()
     proto.ParseFromString(out.getvalue())
