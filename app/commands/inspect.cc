@@ -198,6 +198,7 @@ void print_model(std::ostream& out, const model::ModelSource& source, const Mode
   out << "file            " << shown(description.path) << ", "
       << amount(static_cast<std::uint64_t>(description.file_bytes));
   if (source.num_files() > 1) out << " in " << source.num_files() << " files";
+  if (source.format() != "GGUF") out << ", " << source.format();
   out << "\nname            " << shown(description.name) << "\n"
       << "architecture    " << shown(description.architecture) << ", mostly " << description.quantisation
       << "\n"
@@ -341,7 +342,9 @@ Result<std::string> report_model(const InspectOptions& options, const ModelPrevi
                        {.weights = static_cast<std::uint64_t>(description.file_bytes),
                         .state = static_cast<std::uint64_t>(description.state_bytes)}));
   if (options.json) {
-    const Json json = {{"model", json_of(description)},
+    Json described = json_of(description);
+    described["format"] = std::string(source->format());
+    const Json json = {{"model", std::move(described)},
                        {"kv", json_of(report)},
                        {"types", types_json(*source)},
                        {"tensors", tensors_json(*source)}};
@@ -413,7 +416,7 @@ void add_inspect_command(CLI::App& program, int& status) {
       "inspect", "Show what a model file or an event recording holds, and the size of its KV cache");
   CLI::Option* const model = command->add_option(
       "MODEL,--model", options->model,
-      "Model file, org/name, or a recording made with --record (default: SmolLM2-135M-Instruct)");
+      "Model file or folder, org/name, or a recording made with --record (default: SmolLM2-135M-Instruct)");
   command
       ->add_option("--shape", options->shape,
                    "Known model shape instead of a file: opt-30b, llama-3-8b, gpt2-xl, ...")

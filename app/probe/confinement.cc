@@ -89,8 +89,11 @@ constexpr std::uint64_t kWriteAccess =
 void allow_reading(int rules, const std::filesystem::path& file) {
   const int opened = open(file.c_str(), O_PATH | O_CLOEXEC);
   if (opened < 0) return;  // whoever opens it learns why
-  const struct landlock_path_beneath_attr rule = {.allowed_access = LANDLOCK_ACCESS_FS_READ_FILE,
-                                                  .parent_fd = opened};
+  struct stat status {};
+  const bool is_folder = fstat(opened, &status) == 0 && S_ISDIR(status.st_mode);
+  const struct landlock_path_beneath_attr rule = {
+      .allowed_access = LANDLOCK_ACCESS_FS_READ_FILE | (is_folder ? LANDLOCK_ACCESS_FS_READ_DIR : 0ull),
+      .parent_fd = opened};
   syscall(SYS_landlock_add_rule, rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
   close(opened);
 }
@@ -152,6 +155,7 @@ constexpr long kAllowedCalls[] = {
     SYS_tgkill,
     SYS_getcwd,
     SYS_readlinkat,
+    SYS_getdents64,
     SYS_faccessat,
     SYS_fcntl,
     SYS_prlimit64,

@@ -3,8 +3,9 @@
 // whoever confines itself stays confined.
 //
 //   limits    setrlimit: address space, processor time, descriptors, no core file, no byte written to a file
-//   landlock  only the named files can be opened, for reading (Linux 5.13, where it is switched on)
-//   seccomp   a list of allowed system calls; everything else, sockets and exec among it, fails with EPERM
+//   landlock  only the named files, and those in named folders, can be opened, for reading (Linux 5.13, where
+//   it is switched on) seccomp   a list of allowed system calls; everything else, sockets and exec among it,
+//   fails with EPERM
 #pragma once
 
 #include <cstdint>

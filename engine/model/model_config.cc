@@ -443,6 +443,7 @@ class ConfigReader {
     if (!is_saved_) OCTAVO_TRY_VOID(read_if_present(kExtrapolationKey, rope.yarn_extrapolation_factor));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_beta_fast", rope.yarn_beta_fast));
     OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_beta_slow", rope.yarn_beta_slow));
+    OCTAVO_TRY_VOID(read_if_present("rope.scaling.yarn_rounds_borders", rope.rounds_yarn_borders));
     OCTAVO_TRY_VOID(read_number_of_some("rope.scaling.yarn_log_multiplier", parts().dampens_yarn,
                                         rope.yarn_log_multiplier));
     OCTAVO_TRY(const auto attention_factor, header_.find<float>(key("rope.scaling.yarn_attn_factor")));

@@ -40,6 +40,7 @@ struct RopeConfig {
   double yarn_log_multiplier = 0.0;                  // that is divided by 0.1 * this * ln(factor) + 1
   double yarn_beta_fast = 32.0;  // rotations within the trained length: above, frequencies stay as they are
   double yarn_beta_slow = 1.0;   // below, they are divided by the factor
+  bool rounds_yarn_borders = true;  // where between them frequencies start and end to change
 };
 
 struct ModelConfig {

@@ -49,7 +49,7 @@ std::vector<fs::path> places_of_model(const fs::path& path) {
     if (places.size() == kMaxPlaces) break;
     std::error_code broken;
     const fs::path target = fs::canonical(entry->path(), broken);
-    if (!broken && entry->is_symlink(broken)) places.push_back(target);
+    if (!broken) places.push_back(target);
   }
   return places;
 }

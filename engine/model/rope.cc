@@ -37,9 +37,10 @@ double pair_with_rotations(const RopeConfig& config, double rotations) {
 }
 
 void scale_by_yarn(const RopeConfig& config, std::vector<double>& frequencies) {
-  const double first = std::max(std::floor(pair_with_rotations(config, config.yarn_beta_fast)), 0.0);
-  const double last =
-      std::min(std::ceil(pair_with_rotations(config, config.yarn_beta_slow)), config.rotary_dim - 1.0);
+  const double fast = pair_with_rotations(config, config.yarn_beta_fast),
+               slow = pair_with_rotations(config, config.yarn_beta_slow);
+  const double first = std::max(config.rounds_yarn_borders ? std::floor(fast) : fast, 0.0);
+  const double last = std::min(config.rounds_yarn_borders ? std::ceil(slow) : slow, config.rotary_dim - 1.0);
   const double width = std::max(last - first, 0.001);  // the ramp may have no width
   for (std::size_t i = 0; i < frequencies.size(); ++i) {
     const double ramp = std::clamp((static_cast<double>(i) - first) / width, 0.0, 1.0);

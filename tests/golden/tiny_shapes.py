@@ -14,7 +14,7 @@ NAMED_BY_ATTENTION = ("gpt-oss", "glm4moe", "qwen35", "qwen35moe", "qwen3next", 
 
 # Whose norms centre rows, and which of these have no bias; whose branches are normalised before they are added; whose branches
 # read rows as they are.
-LAYER_NORMS = ("cohere2", "command-r", "gpt2", "stablelm", "starcoder2")
+LAYER_NORMS = ("cohere2", "command-r", "gpt2", "opt", "stablelm", "starcoder2")
 WITHOUT_NORM_BIASES = ("cohere2", "command-r")
 POST_NORMS = ("exaone4", "gemma2", "gemma3", "gemma4", "glm4", "muse-glimmer", "olmo2")
 WITHOUT_INPUT_NORMS = ("exaone4", "olmo2")
@@ -130,6 +130,8 @@ VARIANTS = {
     "exaone4_many_layers": dict(architecture="exaone4", layers=64, width=32, hidden=32, heads=4, kv_heads=2, head_dim=8, head_norms=True),
     "gpt2": dict(architecture="gpt2", heads=4, kv_heads=None, biases=True),
     "gpt2_odd_sizes": dict(architecture="gpt2", width=57, hidden=71, heads=3, kv_heads=None, biases=True),
+    "opt": dict(architecture="opt", heads=4, kv_heads=None, biases=True, llama_cpp=False),
+    "opt_odd_sizes": dict(architecture="opt", width=57, hidden=71, heads=3, kv_heads=None, biases=True, llama_cpp=False),
     "hunyuan-dense": dict(architecture="hunyuan-dense", head_dim=24, head_norms=True, keys={"rope.freq_base": 11158840.0}),
     "hunyuan-dense_odd_sizes": dict(architecture="hunyuan-dense", width=52, hidden=44, heads=3, kv_heads=1, head_dim=18, untied=True,
                                     query_key_value_biases=True, head_norms=True,
@@ -627,7 +629,7 @@ class Shape:
     def _tensors(self):
         v, width = self.variant, self.width
         yield "token_embd.weight", VOCABULARY, width, 0.0, 1.0
-        if self.architecture == "gpt2":
+        if self.architecture in ("gpt2", "opt"):
             yield "position_embd.weight", self.context_length, width, 0.0, 0.5
         if self.layer_embedding:
             parts = self.layers * self.layer_embedding
@@ -669,7 +671,7 @@ class Shape:
                 yield from self._expert_tensors(prefix)
                 if self.architecture != "gemma4":
                     continue
-            if self.architecture not in ("gpt2", "starcoder2") and not self.packs_gate:
+            if self.architecture not in ("gpt2", "opt", "starcoder2") and not self.packs_gate:
                 yield from self._linear(prefix + "ffn_gate", hidden, width)
             yield from self._linear(prefix + "ffn_up", 2 * hidden if self.packs_gate else hidden, width)
             yield from self._linear(prefix + "ffn_down", width, hidden)

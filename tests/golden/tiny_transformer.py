@@ -186,7 +186,7 @@ class Transformer:
     def rotates(self, layer):
         if self.architecture in ("granite", "granitehybrid"):
             return self.model.key("rope.scaling.finetuned", True)
-        if self.architecture in ("gpt2", "nemotron_h", "nemotron_h_moe"):
+        if self.architecture in ("gpt2", "nemotron_h", "nemotron_h_moe", "opt"):
             return False
         if self.architecture in ("cohere2", "exaone4", "muse-glimmer"):
             return self.window == 0 or self.is_local(layer)
@@ -538,6 +538,8 @@ class Transformer:
             return self.experts(x, prefix)
         if self.has_one_part:
             inner = np.maximum(self.linear(x, prefix + "ffn_up"), 0) ** 2  # So et al. 2021, arXiv:2109.08668
+        elif self.architecture == "opt":
+            inner = np.maximum(self.linear(x, prefix + "ffn_up"), 0)
         elif self.architecture in ("gpt2", "starcoder2"):
             inner = gelu(self.linear(x, prefix + "ffn_up"))
         elif self.architecture in ("glm4", "phi3"):
@@ -563,7 +565,7 @@ class Transformer:
         x = x * self.embedding_factor
         if self.architecture == "muse-glimmer":
             x = rms_norm(x, 1.0, self.epsilon)
-        if self.architecture == "gpt2":
+        if self.architecture in ("gpt2", "opt"):
             x = x + model.tensor("position_embd.weight")[:len(token_ids)]
         embeddings = self.layer_embeddings(x, token_ids)
         for layer in range(self.layers):

@@ -531,7 +531,7 @@ TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
             "cohere2, command-r, deepseek2, ernie4_5, exaone4, falcon-h1, gemma, gemma2, "
             "gemma3, gemma4, glm4, glm4moe, gpt-oss, gpt2, granite, granitehybrid, "
             "granitemoe, hunyuan-dense, lfm2, lfm2moe, llama, llama4, minicpm, mistral3, "
-            "mistral4, muse-glimmer, nemotron_h, nemotron_h_moe, olmo2, olmoe, phi3, qwen2, "
+            "mistral4, muse-glimmer, nemotron_h, nemotron_h_moe, olmo2, olmoe, opt, phi3, qwen2, "
             "qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, stablelm and "
             "starcoder2");
   for (const Architecture& architecture : architectures())

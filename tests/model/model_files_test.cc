@@ -109,6 +109,18 @@ TEST_F(ModelFiles, TheSnapshotOfTheMainBranchComesFirst) {
   EXPECT_EQ(*find_model("org/name"), main);
 }
 
+// A snapshot without a .gguf file is a model itself where it has a configuration; a .gguf file comes first.
+TEST_F(ModelFiles, ASnapshotWithAConfigurationIsAModel) {
+  const fs::path cache = home_ / ".cache/huggingface/hub";
+  const fs::path config = make_snapshot(cache, "models--org--name", "c0ffee", "config.json");
+  EXPECT_EQ(*find_model("org/name"), config.parent_path());
+  EXPECT_EQ(*find_model(config.parent_path().string()), config.parent_path());
+  const fs::path file = make_snapshot(cache, "models--org--name", "c0ffee", "m.gguf");
+  EXPECT_EQ(*find_model("org/name"), file);
+  make_snapshot(cache, "models--org--empty", "c0ffee", "readme.md");
+  EXPECT_FALSE(find_model("org/empty"));
+}
+
 TEST_F(ModelFiles, ASplitModelIsFoundByItsFirstFile) {
   const fs::path folder = models_folder() / "org" / "name";
   const fs::path first = make(folder / "m-00001-of-00002.gguf");

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/model/gguf_file.h"
+#include "engine/model/model_source.h"
 #include "engine/model/transformer.h"
 #include "kernels/backends.h"
 #include "kernels/reference/reference_backend.h"
@@ -42,17 +42,17 @@ class OneSequence {
   OneSequence(const std::filesystem::path& path, std::unique_ptr<kernels::Backend> backend,
               std::int32_t max_num_tokens, const SequenceOptions& options = {})
       : block_size_(options.block_size), backend_(std::move(backend)) {
-    auto file = GgufFile::open(path);
-    if (!file) throw std::runtime_error(file.error().message);
-    file_ = std::make_unique<GgufFile>(*std::move(file));
-    auto config = read_model_config(file_->header());
+    auto source = open_model_source(path);
+    if (!source) throw std::runtime_error(source.error().message);
+    source_ = *std::move(source);
+    auto config = read_model_config(source_->metadata());
     if (!config) throw std::runtime_error(config.error().message);
     config_ = *config;
     if (options.chunk) config_.sliding_window = config_.query_scale_length = *options.chunk;
-    auto tensors = find_model_tensors(*file_, config_);
+    auto tensors = find_model_tensors(*source_, config_);
     if (!tensors) throw std::runtime_error(tensors.error().message);
     if (options.predicts) {
-      if (auto added = add_next_token_layer(*file_, config_, *tensors); !added)
+      if (auto added = add_next_token_layer(*source_, config_, *tensors); !added)
         throw std::runtime_error(added.error().message);
     }
     if (options.max_model_len) limit_context(*tensors, config_, *options.max_model_len);
@@ -179,7 +179,7 @@ class OneSequence {
   std::int32_t block_size_;
   ModelConfig config_;
   std::unique_ptr<kernels::Backend> backend_;
-  std::unique_ptr<GgufFile> file_;
+  std::unique_ptr<ModelSource> source_;
   std::unique_ptr<Transformer> transformer_;
   std::unique_ptr<kernels::KvCache> kv_;
   std::unique_ptr<kernels::StateCache> states_;  // null: no layer is recurrent

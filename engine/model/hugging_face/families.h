@@ -16,6 +16,8 @@ struct Family {
   void (*translate)(Translation&);
   // The weight by which it is found what stands before all others' names.
   std::string_view embedding = "embed_tokens.weight";
+  // Of a model_type with several: which one it is.
+  std::string_view (*architecture_of)(const FolderConfig&) = nullptr;
 };
 
 const Family* find_family(std::string_view model_type);  // nullptr: not translated

@@ -46,6 +46,10 @@ const nlohmann::json* FolderConfig::find(ConfigNames names) const {
   return nullptr;
 }
 
+void FolderConfig::assume(std::string_view name, nlohmann::json value) {
+  if (!has(name)) text_[std::string(name)] = std::move(value);
+}
+
 void FolderConfig::refuse(std::string_view name, ErrorCode code, std::string_view sentence) const {
   if (*problem_) return;
   *problem_ = Error{code,

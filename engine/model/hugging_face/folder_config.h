@@ -48,6 +48,9 @@ class FolderConfig {
   FolderConfig object(std::string_view name) const;
   bool is_empty() const { return text_.empty(); }
 
+  // A value that configurations of a family leave out where it is this one.
+  void assume(std::string_view name, nlohmann::json value);
+
   // Remembers that a value cannot be had; the sentence follows its name.
   void refuse(std::string_view name, ErrorCode code, std::string_view sentence) const;
   // `object`s included.

@@ -8,12 +8,14 @@
 #include "engine/model/hugging_face/families.h"
 #include "engine/model/hugging_face/vocabulary_defaults.h"
 #include "engine/model/hugging_face/vocabulary_files.h"
-#include "engine/model/limits.h"
+#include "engine/model/json_file.h"
 
 namespace octavo::model {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::uint64_t kMaxTokenizerConfigBytes = std::uint64_t{16} << 20;
 
 // What stands before the names of a text's weights: alone, or in a model with eyes or ears.
 constexpr std::string_view kStems[] = {
@@ -71,6 +73,19 @@ std::string find_head_stem(const SafetensorsFiles& files) {
   return "";
 }
 
+// As people call it: "org/name" in the hub's cache, models--org--name/snapshots/commit; else the folder's
+// own.
+std::string name_of(const fs::path& folder) {
+  const fs::path own = folder.has_filename() ? folder : folder.parent_path();
+  if (own.parent_path().filename() != "snapshots") return own.filename().string();
+  std::string name = own.parent_path().parent_path().filename().string();
+  constexpr std::string_view kPrefix = "models--", kBetween = "--";
+  if (name.starts_with(kPrefix)) name.erase(0, kPrefix.size());
+  if (const std::size_t place = name.find(kBetween); place != std::string::npos)
+    name.replace(place, kBetween.size(), "/");
+  return name;
+}
+
 Error unknown_family(const FolderConfig& config) {
   const std::string type = config.model_type();
   return {ErrorCode::kUnsupported,
@@ -90,18 +105,20 @@ bool is_model_folder(const fs::path& folder) {
 }
 
 Result<FolderSource> FolderSource::open(const fs::path& folder) {
-  OCTAVO_TRY(const FolderConfig config, FolderConfig::read(folder));
+  OCTAVO_TRY(FolderConfig config, FolderConfig::read(folder));
   const Family* const family = find_family(config.model_type());
   if (family == nullptr) return unknown_family(config);
   OCTAVO_TRY(auto format, find_weight_format(config.whole_file(), folder));
   OCTAVO_TRY(SafetensorsFiles opened, SafetensorsFiles::open(folder));
   auto files = std::make_unique<SafetensorsFiles>(std::move(opened));
-  Translation translation(config, *files, family->architecture, find_stem(*files, family->embedding),
+  const std::string_view architecture =
+      family->architecture_of == nullptr ? family->architecture : family->architecture_of(config);
+  Translation translation(config, *files, architecture, find_stem(*files, family->embedding),
                           find_head_stem(*files));
   family->translate(translation);
+  translation.finish();
   if (config.problem()) return *config.problem();
-  const std::string name = config.text_or("_name_or_path", "");
-  translation.metadata.add_text("general.name", name.empty() ? folder.filename().string() : name);
+  translation.metadata.add_text("general.name", name_of(folder));
   FolderSource source(std::move(files), std::move(translation.metadata));
   source.format_ = std::move(format);
   OCTAVO_TRY_VOID(source.make_tensors(translation.recipes, source.format_.get()));
@@ -186,7 +203,16 @@ std::string FolderSource::stored_name(std::string_view name) const {
 
 Result<tokenizer::Vocabulary> FolderSource::read_vocabulary() const { return model::read_vocabulary(path()); }
 
+// Whole vocabularies take a while: where a file says it, none is read.
 bool FolderSource::has_chat_template() const {
+  std::error_code ignored;
+  for (const char* name : {"chat_template.jinja", "chat_template.json"}) {
+    if (fs::exists(path() / name, ignored)) return true;
+  }
+  if (const auto file = file_in_folder(path(), "tokenizer_config.json")) {
+    const auto config = read_json_file(*file, kMaxTokenizerConfigBytes);
+    if (config && config->is_object() && config->contains("chat_template")) return true;
+  }
   const auto vocabulary = read_vocabulary();
   return vocabulary && !vocabulary->chat_template.empty();
 }

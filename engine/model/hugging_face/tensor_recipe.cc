@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "engine/base/half.h"
 #include "engine/base/text.h"
 #include "engine/model/file_mapping.h"
 #include "engine/model/limits.h"
@@ -38,15 +39,20 @@ class RecipeReader final : public RowReader {
   struct Plan {
     MatrixShape stored;                  // of one part; rows and columns as the files have them
     std::int64_t rows = 0, columns = 0;  // of one matrix of the result
+    std::int64_t rows_in_one = 1;        // where numbers are ordered, a row of the result is all of these
     bool is_transposed = false, tiles_columns = false;
     RowOrder order;
     NumberChange change = NumberChange::kNone;
     double factor = 1.0;
+    std::vector<float> row_factors;
   };
 
-  RecipeReader(std::vector<OpenedWeight> parts, const Plan& plan) : parts_(std::move(parts)), plan_(plan) {}
+  RecipeReader(std::vector<OpenedWeight> parts, Plan plan)
+      : parts_(std::move(parts)), plan_(std::move(plan)) {}
 
   Result<void> read(std::int64_t first, std::int64_t count, std::span<std::byte> out) const override {
+    first *= plan_.rows_in_one;
+    count *= plan_.rows_in_one;
     const std::size_t row_bytes = out.size() / static_cast<std::size_t>(std::max<std::int64_t>(count, 1));
     while (count > 0) {
       const std::int64_t matrix = first / plan_.rows, row = first % plan_.rows;
@@ -71,13 +77,18 @@ class RecipeReader final : public RowReader {
     const StoredWeight& part = part_of(matrix);
     const std::int64_t in_part = matrix % plan_.stored.count;
     if (plan_.change == NumberChange::kNone) return read_rows(part, in_part, row, count, out);
-    // Changed numbers are floats, whatever was stored.
+    // Numbers are changed as floats, whatever was stored.
     const TensorType type = part.type();
     std::vector<std::byte> stored(static_cast<std::size_t>(count * plan_.columns) *
                                   static_cast<std::size_t>(kernels::traits_of(type).block_bytes));
     OCTAVO_TRY_VOID(read_rows(part, in_part, row, count, stored));
     std::vector<float> numbers(static_cast<std::size_t>(count * plan_.columns));
     kernels::dequantize(type, stored.data(), count * plan_.columns, numbers.data());
+    if (plan_.change == NumberChange::kScaled) {
+      scale(row, numbers);
+      store(numbers, type, out);
+      return {};
+    }
     for (float& number : numbers) number = changed(number);
     std::ranges::copy(std::as_bytes(std::span(numbers)), out.begin());
     return {};
@@ -85,12 +96,33 @@ class RecipeReader final : public RowReader {
 
   float changed(float number) const {
     switch (plan_.change) {
-      case NumberChange::kNone: break;
+      case NumberChange::kNone:
+      case NumberChange::kScaled: break;
       case NumberChange::kPlusOne: return number + 1.0f;
       case NumberChange::kNegativeExp: return -std::exp(number);
-      case NumberChange::kScaled: return static_cast<float>(number * plan_.factor);
     }
     return number;
+  }
+
+  void scale(std::int64_t first_row, std::span<float> numbers) const {
+    const auto columns = static_cast<std::size_t>(plan_.columns);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const std::size_t row = static_cast<std::size_t>(first_row) + i / columns;
+      const double factor = plan_.row_factors.empty() ? 1.0 : double{plan_.row_factors[row]};
+      numbers[i] = static_cast<float>(numbers[i] * (plan_.factor * factor));
+    }
+  }
+
+  static void store(std::span<const float> numbers, TensorType type, std::span<std::byte> out) {
+    if (type == TensorType::kF32) {
+      std::ranges::copy(std::as_bytes(numbers), out.begin());
+      return;
+    }
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+      const std::uint16_t word =
+          type == TensorType::kF16 ? float_to_half(numbers[i]) : float_to_bfloat16(numbers[i]);
+      std::memcpy(out.data() + i * sizeof word, &word, sizeof word);
+    }
   }
 
   Result<void> read_rows(const StoredWeight& part, std::int64_t matrix, std::int64_t row, std::int64_t count,
@@ -226,7 +258,8 @@ Result<MadeTensor> make_tensor(const TensorRecipe& recipe, std::vector<OpenedWei
     if (!is_alike) return shape_error(recipe, each.weight->shape());
   }
   const bool is_plain = weights.front().is_plain;
-  const bool changes = recipe.change != NumberChange::kNone || recipe.tiles_columns || recipe.columns > 0;
+  const bool changes = recipe.change != NumberChange::kNone || recipe.tiles_columns || recipe.columns > 0 ||
+                       recipe.rows_of_list > 0;
   if (!is_plain && changes) {
     return Error{ErrorCode::kUnsupported,
                  "tensor \"" + escape_for_message(recipe.parts.front()) +
@@ -236,10 +269,14 @@ Result<MadeTensor> make_tensor(const TensorRecipe& recipe, std::vector<OpenedWei
   const bool is_transposed = recipe.is_transposed && is_plain && shape.size() >= 2;
   // Numbers of a list are ordered as rows are.
   const bool is_list = shape.size() <= 1;
-  if (is_list && !recipe.rows.is_as_stored()) shape.push_back(1);
-  if (is_list && recipe.columns > 0 && shape.size() == 1) {
-    if (shape[0] % recipe.columns != 0) return shape_error(recipe, front.shape());
-    shape = {shape[0] / recipe.columns, recipe.columns};
+  const bool orders_numbers = recipe.orders_numbers || (is_list && recipe.columns == 0 &&
+                                                        !recipe.tiles_columns && !recipe.rows.is_as_stored());
+  if (orders_numbers) shape.push_back(1);
+  if (shape.size() == 1 && (recipe.columns > 0 || recipe.rows_of_list > 0)) {
+    const std::int64_t rows =
+        recipe.columns > 0 ? shape[0] / recipe.columns : std::max<std::int64_t>(recipe.rows_of_list, 1);
+    if (rows < 1 || shape[0] % rows != 0) return shape_error(recipe, front.shape());
+    shape = {rows, shape[0] / rows};
   }
 
   RecipeReader::Plan plan;
@@ -249,6 +286,7 @@ Result<MadeTensor> make_tensor(const TensorRecipe& recipe, std::vector<OpenedWei
   plan.order = recipe.rows;
   plan.change = recipe.change;
   plan.factor = recipe.factor;
+  plan.row_factors = recipe.row_factors;
   const std::int64_t stored_rows = is_transposed ? plan.stored.columns : plan.stored.rows;
   plan.columns = is_transposed ? plan.stored.rows : plan.stored.columns;
   plan.rows = stored_rows;
@@ -267,22 +305,25 @@ Result<MadeTensor> make_tensor(const TensorRecipe& recipe, std::vector<OpenedWei
                                   (plan.rows - order.first_tiled) % order.value_heads == 0));
     if (!fits || !divides) return shape_error(recipe, front.shape());
   }
-  if (plan.columns < 1 || plan.stored.count < 1) return shape_error(recipe, front.shape());
+  if (orders_numbers) plan.rows_in_one = plan.rows;
+  const bool lacks_factors =
+      !plan.row_factors.empty() && std::cmp_not_equal(plan.row_factors.size(), plan.rows);
+  if (plan.columns < 1 || plan.stored.count < 1 || lacks_factors) return shape_error(recipe, front.shape());
 
   MadeTensor made;
   made.tensor.name = recipe.name;
   std::vector<std::int64_t> result = shape;
-  if (is_list && result.size() == 2 && recipe.columns == 0) {
-    result = {plan.rows};
-  } else if (result.size() >= 2) {
+  if (result.size() >= 2) {
     result[result.size() - 2] = plan.rows;
     result.back() = plan.columns;
   }
+  if (orders_numbers) result.pop_back();
   if (weights.size() > 1 || recipe.parts.size() > 1)
     result.insert(result.begin(), static_cast<std::int64_t>(weights.size()));
   if (result.size() > kMaxTensorDimensions) return shape_error(recipe, front.shape());
   set_dimensions(made.tensor, result);
-  set_type(made.tensor, recipe.change == NumberChange::kNone ? front.type() : TensorType::kF32);
+  const bool keeps_type = recipe.change == NumberChange::kNone || recipe.change == NumberChange::kScaled;
+  set_type(made.tensor, keeps_type ? front.type() : TensorType::kF32);
   const bool is_view = weights.size() == 1 && recipe.rows.is_as_stored() && !is_transposed &&
                        recipe.change == NumberChange::kNone && !front.bytes().empty();
   if (!weights.front().tensors.empty()) {
@@ -292,7 +333,7 @@ Result<MadeTensor> make_tensor(const TensorRecipe& recipe, std::vector<OpenedWei
   if (is_view) {
     made.bytes = front.bytes();
   } else {
-    made.reader = std::make_unique<RecipeReader>(std::move(weights), plan);
+    made.reader = std::make_unique<RecipeReader>(std::move(weights), std::move(plan));
   }
   return made;
 }

@@ -38,7 +38,7 @@ enum class NumberChange : std::uint8_t {
   kNone,
   kPlusOne,      // norms that are stored less one
   kNegativeExp,  // decays that are stored as the logarithm of their negative
-  kScaled,
+  kScaled,       // and rounded to the type that they have
 };
 
 struct TensorRecipe {
@@ -47,13 +47,16 @@ struct TensorRecipe {
   RowOrder rows = {};
   // Linear layers of GPT-2 and stacks of some experts have inputs as rows; of a quantised layer outputs are.
   bool is_transposed = false;
-  bool tiles_columns = false;  // `rows` orders columns instead, each row alike
+  bool tiles_columns = false;   // `rows` orders columns instead, each row alike
+  bool orders_numbers = false;  // `rows` orders the numbers of each row, as it does those of a list
   NumberChange change = NumberChange::kNone;
-  double factor = 1.0;  // of kScaled
+  double factor = 1.0;                  // of kScaled
+  std::vector<float> row_factors = {};  // of kScaled, of each row besides; empty: none
   // {x, 1, y} of a convolution becomes {x, y}.
   bool drops_middle = false;
   // A list of numbers becomes a matrix of so many columns. 0: it stays one.
   std::int64_t columns = 0;
+  std::int64_t rows_of_list = 0;      // or of so many rows
   std::vector<float> constants = {};  // instead of parts
 };
 

@@ -14,8 +14,8 @@ std::string block_prefix(std::int64_t layer) { return "blk." + std::to_string(la
 
 }  // namespace
 
-Translation::Translation(const FolderConfig& given, const SafetensorsFiles& files,
-                         std::string_view architecture, std::string stem, std::string head_stem)
+Translation::Translation(FolderConfig& given, const SafetensorsFiles& files, std::string_view architecture,
+                         std::string stem, std::string head_stem)
     : config(given),
       metadata(given.file_name()),
       files_(files),
@@ -31,6 +31,10 @@ void Translation::add_whole(std::string_view suffix, std::int64_t value, std::st
 
 void Translation::add_number(std::string_view suffix, double value, std::string_view origin) {
   metadata.add(key(suffix), value, origin);
+}
+
+void Translation::add_flag(std::string_view suffix, bool value, std::string_view origin) {
+  metadata.add_flag(key(suffix), value, origin);
 }
 
 void Translation::copy_whole(std::string_view suffix, ConfigNames names) {
@@ -77,12 +81,8 @@ void Translation::copy_sizes(std::string_view epsilon_suffix, ConfigNames epsilo
   copy_whole("context_length", {"max_position_embeddings", "n_positions", "n_ctx"});
   add_whole("embedding_length", width, "hidden_size");
   add_whole("attention.head_count", num_heads_, "num_attention_heads");
-  add_whole("attention.head_count_kv", num_kv_heads_, "num_key_value_heads");
-  if (config.has("head_dim")) {
-    add_whole("attention.key_length", head_dim_, "head_dim");
-    add_whole("attention.value_length", head_dim_, "head_dim");
-  }
   copy_whole("vocab_size", {"vocab_size"});
+  metadata.set_origin("tokenizer.ggml.tokens", "vocab_size");
   if (usual_epsilon) {
     copy_number_or(epsilon_suffix, epsilon_names, *usual_epsilon);
   } else {
@@ -91,13 +91,25 @@ void Translation::copy_sizes(std::string_view epsilon_suffix, ConfigNames epsilo
   metadata.set_origin(key("feed_forward_length"), "intermediate_size");
 }
 
+void Translation::finish() {
+  if (config.has("head_dim") && !metadata.contains(key("attention.key_length"))) {
+    add_whole("attention.key_length", head_dim_, "head_dim");
+    add_whole("attention.value_length", head_dim_, "head_dim");
+  }
+  if (kv_heads_of_layers_.empty()) {
+    add_whole("attention.head_count_kv", num_kv_heads_, "num_key_value_heads");
+  } else {
+    metadata.add_list(key("attention.head_count_kv"), kv_heads_of_layers_, "layer_types");
+  }
+}
+
 bool Translation::has_layer_type(std::int64_t layer, std::string_view type) const {
   return !layer_types_.empty() && layer_types_[static_cast<std::size_t>(layer)] == type;
 }
 
 // ---- positions
 
-void Translation::copy_rope(double usual_base) {
+void Translation::copy_rope(double usual_base, std::optional<std::int64_t> rotary_dim) {
   const bool is_new = config.has("rope_parameters");
   FolderConfig rope = config.object(is_new ? "rope_parameters" : "rope_scaling");
   if (rope.has("full_attention") || rope.has("sliding_attention")) {  // of each kind of layers its own
@@ -110,7 +122,8 @@ void Translation::copy_rope(double usual_base) {
   const double part =
       rope.number_or({"partial_rotary_factor"}, config.number_or({"partial_rotary_factor", "rope_pct"}, 1.0));
   // As Python rounds it.
-  const double dimensions = std::trunc(static_cast<double>(head_dim_) * part);
+  const double dimensions =
+      rotary_dim ? static_cast<double>(*rotary_dim) : std::trunc(static_cast<double>(head_dim_) * part);
   if (!(dimensions >= 0.0 && dimensions <= kMaxHeadDim)) {
     config.refuse("partial_rotary_factor", ErrorCode::kDamagedFile,
                   "is out of range: download the repository again");
@@ -145,6 +158,7 @@ void Translation::copy_scaling(const FolderConfig& rope) {
     add_whole("rope.scaling.original_context_length", original());
     add_number("rope.scaling.yarn_beta_fast", rope.number_or({"beta_fast"}, 32.0));
     add_number("rope.scaling.yarn_beta_slow", rope.number_or({"beta_slow"}, 1.0));
+    if (rope.has("truncate")) add_flag("rope.scaling.yarn_rounds_borders", rope.flag_or("truncate", true));
     const double growth = factor > 1.0 ? 0.1 * std::log(factor) : 0.0;
     const double scale = rope.number_or({"mscale"}, 0.0), all = rope.number_or({"mscale_all_dim"}, 0.0);
     if (rope.has("attention_factor")) {
@@ -257,11 +271,17 @@ void Translation::add_experts(std::int64_t layer, const std::string& base, std::
     }
     return parts;
   };
-  if (!gate.empty()) add_stack(here + "ffn_gate_exps.weight", each_of(gate));
-  add_stack(here + "ffn_up_exps.weight", each_of(up));
-  add_stack(here + "ffn_down_exps.weight", each_of(down));
+  if (num_experts > 0) {
+    if (!gate.empty()) add_stack(here + "ffn_gate_exps.weight", each_of(gate));
+    add_stack(here + "ffn_up_exps.weight", each_of(up));
+    add_stack(here + "ffn_down_exps.weight", each_of(down));
+  }
   // As newer folders have them.
-  add(here + "ffn_gate_up_exps.weight", base + ".gate_up_proj");
+  if (gate.empty()) {
+    add(here + "ffn_up_exps.weight", base + ".up_proj");
+  } else {
+    add(here + "ffn_gate_up_exps.weight", base + ".gate_up_proj");
+  }
   add(here + "ffn_down_exps.weight", base + ".down_proj");
 }
 

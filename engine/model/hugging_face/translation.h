@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/model/hugging_face/folder_config.h"
@@ -21,10 +22,10 @@ class Translation {
  public:
   // `architecture`: the engine's. `stem`: what stands before "layers.0." in the names of the files;
   // `head_stem` before "lm_head.".
-  Translation(const FolderConfig& config, const SafetensorsFiles& files, std::string_view architecture,
+  Translation(FolderConfig& config, const SafetensorsFiles& files, std::string_view architecture,
               std::string stem, std::string head_stem);
 
-  const FolderConfig& config;
+  FolderConfig& config;
   Metadata metadata;
   std::vector<TensorRecipe> recipes;
 
@@ -32,6 +33,7 @@ class Translation {
   std::string key(std::string_view suffix) const { return architecture_ + "." + std::string(suffix); }
   void add_whole(std::string_view suffix, std::int64_t value, std::string_view origin = {});
   void add_number(std::string_view suffix, double value, std::string_view origin = {});
+  void add_flag(std::string_view suffix, bool value, std::string_view origin = {});
   void copy_whole(std::string_view suffix, ConfigNames names);
   void copy_whole_or(std::string_view suffix, ConfigNames names, std::int64_t otherwise);
   void copy_number(std::string_view suffix, ConfigNames names);
@@ -40,8 +42,13 @@ class Translation {
   // Sizes, heads and the norm's epsilon under their usual names; `epsilon` is the norm's key.
   void copy_sizes(std::string_view epsilon_suffix, ConfigNames epsilon_names,
                   std::optional<double> usual_epsilon = {});
-  // rope_theta, and rope_scaling or rope_parameters.
-  void copy_rope(double usual_base);
+  // Heads of keys and values of each layer, instead of their number.
+  void set_kv_heads(std::vector<std::int32_t> of_layers) { kv_heads_of_layers_ = std::move(of_layers); }
+  // Adds what is known last. Call once, when the family has said everything.
+  void finish();
+  // rope_theta, and rope_scaling or rope_parameters. `rotary_dim`: of a family whose heads have a part that
+  // does not turn and is counted apart.
+  void copy_rope(double usual_base, std::optional<std::int64_t> rotary_dim = {});
   // The window, and which layers have it where the configuration lists them.
   void copy_window();
   void add_window_pattern();
@@ -71,7 +78,8 @@ class Translation {
   // Of layer i: Q, K, V and output; rotated pairs become neighbours if `rows_of_neighbours`.
   void add_attention(std::int64_t layer, bool rows_of_neighbours, std::string_view block = "self_attn");
   void add_gated_feed_forward(std::int64_t layer, std::string_view block = "mlp");
-  // Of each expert a weight, "{base}.{i}.{names}", or all in one; names: gate, up, down.
+  // Of each expert a weight, "{base}.{i}.{names}", or all in one; names: gate (empty: they have none), up,
+  // down.
   void add_experts(std::int64_t layer, const std::string& base, std::int64_t num_experts,
                    std::string_view gate, std::string_view up, std::string_view down);
 
@@ -83,6 +91,7 @@ class Translation {
   std::string architecture_, stem_, head_stem_;
   std::int64_t num_layers_ = 0, num_heads_ = 0, num_kv_heads_ = 0, head_dim_ = 0;
   std::vector<std::string> layer_types_;
+  std::vector<std::int32_t> kv_heads_of_layers_;
   bool norms_are_less_one_ = false;
   void copy_scaling(const FolderConfig& rope);
 };
