@@ -1,5 +1,5 @@
-// octavo._engine: the engine as Python sees it. Plain values cross the border; octavo/llm.py makes vLLM's names of
-// them. The interpreter's lock is released while anything loads, waits or computes.
+// octavo._engine: the engine as Python sees it. Plain values cross the border; octavo/llm.py makes vLLM's
+// names of them. The interpreter's lock is released while anything loads, waits or computes.
 //
 // Thread: any; calls that wait for events go one at a time (llm.py holds a lock).
 #include <nanobind/nanobind.h>
@@ -175,7 +175,9 @@ std::vector<ChatMessage> messages_of(const std::vector<std::pair<std::string, st
   std::vector<ChatMessage> messages;
   for (const auto& [name, content] : pairs) {
     const std::optional<Role> role = parse_role(name);
-    if (!role) raise({ErrorCode::kInvalidArgument, "a message has the role '" + name + "'; it can be system, user, assistant or tool"});
+    if (!role)
+      raise({ErrorCode::kInvalidArgument,
+             "a message has the role '" + name + "'; it can be system, user, assistant or tool"});
     messages.push_back({.role = *role, .content = content});
   }
   return messages;
@@ -260,7 +262,8 @@ class PythonEngine {
 
   // What came since the last call: (request, output, text, token_ids), and with an empty text and output -1 a
   // request that has ended. Waits for the first of it.
-  std::vector<std::tuple<std::uint64_t, std::int32_t, std::string, std::vector<TokenId>>> poll(double seconds) {
+  std::vector<std::tuple<std::uint64_t, std::int32_t, std::string, std::vector<TokenId>>> poll(
+      double seconds) {
     std::vector<EngineEvent> events;
     {
       const nb::gil_scoped_release released;
@@ -277,7 +280,8 @@ class PythonEngine {
             const auto id = static_cast<std::uint64_t>(one.request_id);
             if constexpr (std::is_same_v<Event, TokensGenerated>) {
               news.emplace_back(id, one.output_index, one.text, one.token_ids);
-            } else if constexpr (std::is_same_v<Event, RequestFinished> || std::is_same_v<Event, RequestFailed>) {
+            } else if constexpr (std::is_same_v<Event, RequestFinished> ||
+                                 std::is_same_v<Event, RequestFailed>) {
               news.emplace_back(id, -1, std::string(), std::vector<TokenId>());
             }
           },
