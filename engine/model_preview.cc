@@ -14,11 +14,6 @@ namespace {
 // More than any machine has, and far from wrapping when amounts are added.
 constexpr std::int64_t kUnlimitedBytes = std::numeric_limits<std::int64_t>::max() / 4;
 
-Result<std::unique_ptr<tokenizer::Tokenizer>> make_tokenizer(const model::ModelSource& source) {
-  OCTAVO_TRY(tokenizer::Vocabulary vocabulary, source.read_vocabulary());
-  return tokenizer::Tokenizer::create(std::move(vocabulary));
-}
-
 // A key of another type than text is nothing that people wrote.
 std::string text_of(const model::Metadata& metadata, std::string_view key) {
   const auto found = metadata.find<std::string_view>(key);
@@ -58,8 +53,11 @@ Result<ModelPreview> ModelPreview::open(const std::filesystem::path& path) {
   OCTAVO_TRY(auto source, model::open_model_source(path));
   OCTAVO_TRY(auto config, model::read_model_config(source->metadata()));
   OCTAVO_TRY(auto tensors, model::find_model_tensors(*source, config));
-  OCTAVO_TRY(auto tokenizer, make_tokenizer(*source));
-  return ModelPreview(Parts{std::move(source), std::move(config), std::move(tensors), std::move(tokenizer)});
+  OCTAVO_TRY(tokenizer::Vocabulary vocabulary, source->read_vocabulary());
+  std::string notice = std::exchange(vocabulary.notice, {});
+  OCTAVO_TRY(auto tokenizer, tokenizer::Tokenizer::create(std::move(vocabulary)));
+  return ModelPreview(Parts{std::move(source), std::move(config), std::move(tensors), std::move(tokenizer),
+                            std::move(notice)});
 }
 
 ModelDescription ModelPreview::describe() const {

@@ -78,6 +78,7 @@ class ModelPreview {
     model::ModelConfig config;
     model::ModelTensors tensors;
     std::unique_ptr<tokenizer::Tokenizer> tokenizer;
+    std::string notice = {};  // of the vocabulary
   };
   Parts take_parts() && { return std::move(parts_); }
   const Parts& parts() const { return parts_; }

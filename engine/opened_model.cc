@@ -49,7 +49,7 @@ bool needs_other_norms(const model::Architecture& parts, const model::ModelTenso
 Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserved_bytes) {
   OCTAVO_TRY_VOID(validate(options));
   OCTAVO_TRY(ModelPreview preview, ModelPreview::open(options.model));
-  auto [source, config, tensors, tokenizer] = std::move(preview).take_parts();
+  auto [source, config, tensors, tokenizer, vocabulary_notice] = std::move(preview).take_parts();
   if (options.speculative == Speculation::kMtp) {
     OCTAVO_TRY_VOID(model::add_next_token_layer(*source, config, tensors));
   }
@@ -74,7 +74,9 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
   OCTAVO_TRY(auto plan, backend->device_bytes()
                             ? runner::plan_runner_on_device(config, tensors, options, host_bytes, *backend)
                             : runner::plan_runner(config, tensors, options, host_bytes));
-  if (!notice.empty()) plan.notice = plan.notice.empty() ? notice : notice + "; " + plan.notice;
+  for (const std::string& said : {notice, vocabulary_notice}) {
+    if (!said.empty()) plan.notice = plan.notice.empty() ? said : said + "; " + plan.notice;
+  }
   ModelDescription description = model::describe_model(*source, config);
   description.template_switches = tokenizer->template_switches();
   std::vector<TokenId> ends = end_token_ids(*tokenizer);

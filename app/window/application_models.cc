@@ -12,7 +12,8 @@ namespace {
 
 bool is_there(const std::string& path) {
   std::error_code ignored;
-  return is_remote_model(path) || std::filesystem::is_regular_file(path, ignored);
+  return is_remote_model(path) || std::filesystem::is_regular_file(path, ignored) ||
+         std::filesystem::is_directory(path, ignored);  // of a Hugging Face repository
 }
 
 }  // namespace

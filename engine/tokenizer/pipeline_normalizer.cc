@@ -81,12 +81,14 @@ std::string to_lowercase(std::string_view text) {
   return out;
 }
 
+bool is_accent(char32_t c) { return categorise(c) == Category::kM; }
+
 std::string without_accents(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (std::size_t i = 0; i < text.size();) {
     const CodePoint c = decode_utf8(text, i);
-    if (categorise(c.value) != Category::kM) out += text.substr(i, c.length);
+    if (!is_accent(c.value)) out += text.substr(i, c.length);
     i += c.length;
   }
   return out;
@@ -191,34 +193,51 @@ Result<PipelineNormalizer> PipelineNormalizer::create(const std::vector<Normaliz
   return normalizer;
 }
 
-Result<std::string> PipelineNormalizer::normalize(std::string_view text) const {
-  std::string normalized(text);
+Result<PipelineNormalizer::Normalized> PipelineNormalizer::normalize(std::string_view text) const {
+  Normalized normalized{std::string(text)};
   for (const Step& step : steps_) {
-    OCTAVO_TRY(normalized, apply(step, std::move(normalized)));
-    if (normalized.size() > kMaxNormalizedBytes) return too_long();
+    OCTAVO_TRY_VOID(apply(step, normalized));
+    if (normalized.text.size() > kMaxNormalizedBytes) return too_long();
   }
   return normalized;
 }
 
-Result<std::string> PipelineNormalizer::apply(const Step& step, std::string text) {
+Result<void> PipelineNormalizer::apply(const Step& step, Normalized& normalized) {
+  std::string& text = normalized.text;
+  const auto set = [&](Result<std::string> made) -> Result<void> {
+    OCTAVO_TRY(text, std::move(made));
+    return {};
+  };
   return std::visit(
       Overloaded{
-          [&](UnicodeForm form) -> Result<std::string> { return normalize_form(std::move(text), form); },
-          [&](const Lowercase&) -> Result<std::string> { return to_lowercase(text); },
-          [&](const StripAccents&) -> Result<std::string> { return without_accents(text); },
-          [&](const StripSpaces& ends) -> Result<std::string> { return std::string(stripped(text, ends)); },
-          [&](const Prepend& prefix) -> Result<std::string> {
-            return text.empty() ? std::move(text) : prefix.text + text;
+          [&](UnicodeForm form) { return set(normalize_form(std::move(text), form)); },
+          [&](const Lowercase&) { return set(to_lowercase(text)); },
+          [&](const StripAccents&) {
+            normalized.keeps_start &= text.empty() || !is_accent(decode_utf8(text, 0).value);
+            return set(without_accents(text));
           },
-          [&](const Replace& replace) -> Result<std::string> {
-            return replace_text(std::move(text), replace);
+          [&](const StripSpaces& ends) {
+            const std::string_view kept = stripped(text, ends);
+            normalized.keeps_start &= kept.data() == text.data();
+            return set(std::string(kept));
           },
-          [&](const ReplaceMatches& replace) -> Result<std::string> {
+          [&](const Prepend& prefix) { return set(text.empty() ? std::string() : prefix.text + text); },
+          [&](const Replace& replace) {
+            normalized.keeps_start &= !replace.text.empty() || !text.starts_with(replace.pattern.source);
+            return set(replace_text(std::move(text), replace));
+          },
+          [&](const ReplaceMatches& replace) -> Result<void> {
             std::vector<Match> matches;
             OCTAVO_TRY_VOID(replace.expression.find_all(text, matches));
-            return replace_matches(text, matches, replace.text);
+            const bool is_at_start = !matches.empty() && matches[0].begin == 0 && matches[0].end > 0;
+            normalized.keeps_start &= !replace.text.empty() || !is_at_start;
+            return set(replace_matches(text, matches, replace.text));
           },
-          [&](const Charsmap& rules) -> Result<std::string> { return apply_charsmap(text, rules); }},
+          [&](const Charsmap& rules) {
+            const auto first = text.empty() ? std::nullopt : rules.shortest(text);
+            normalized.keeps_start &= !first || !first->replacement.empty();
+            return set(apply_charsmap(text, rules));
+          }},
       step);
 }
 

@@ -21,10 +21,13 @@ class PipelineNormalizer {
 
   static Result<PipelineNormalizer> create(const std::vector<NormalizerStep>& steps);
 
-  // REQUIRES: valid UTF-8; so is what it gives.
-  Result<std::string> normalize(std::string_view text) const;
+  struct Normalized {
+    std::string text;
+    bool keeps_start = true;  // nothing was left out in front of what is there
+  };
 
-  bool empty() const { return steps_.empty(); }
+  // REQUIRES: valid UTF-8; so is what it gives.
+  Result<Normalized> normalize(std::string_view text) const;
 
  private:
   struct ReplaceMatches {
@@ -34,7 +37,7 @@ class PipelineNormalizer {
   using Step = std::variant<UnicodeForm, Lowercase, StripAccents, StripSpaces, Prepend, Replace,
                             ReplaceMatches, Charsmap>;
 
-  static Result<std::string> apply(const Step& step, std::string text);
+  static Result<void> apply(const Step& step, Normalized& normalized);
 
   std::vector<Step> steps_;
 };

@@ -107,8 +107,8 @@ Result<PipelineTokenizer::Parts> PipelineTokenizer::make_parts(const Vocabulary&
     if (is_for_templates(kind, text)) {
       specials.add(text, id);
     } else if (rules.is_in_normalized_text(static_cast<TokenId>(id))) {
-      OCTAVO_TRY(std::string as_found, normalizer.normalize(text));
-      normalized.add(std::move(as_found), id);
+      OCTAVO_TRY(PipelineNormalizer::Normalized as_found, normalizer.normalize(text));
+      normalized.add(std::move(as_found.text), id);
     } else {
       specials.add(text, id);
       raw.add(text, id);
@@ -228,10 +228,11 @@ Result<void> PipelineTokenizer::visit(std::string_view stretch, bool starts_prom
   const std::string clean = sanitise_utf8(stretch);
   return visit_between(
       parts_.raw_words, clean, on_word, [&](std::string_view part, bool starts_stretch) -> Result<void> {
-        OCTAVO_TRY(const std::string normalized, parts_.normalizer.normalize(part));
-        return visit_between(parts_.normalized_words, normalized, on_word,
+        OCTAVO_TRY(const PipelineNormalizer::Normalized normalized, parts_.normalizer.normalize(part));
+        const bool may_start = starts_prompt && starts_stretch && normalized.keeps_start;
+        return visit_between(parts_.normalized_words, normalized.text, on_word,
                              [&](std::string_view text, bool starts_part) -> Result<void> {
-                               return on_text(text, starts_prompt && starts_stretch && starts_part);
+                               return on_text(text, may_start && starts_part);
                              });
       });
 }

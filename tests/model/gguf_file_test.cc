@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/model/gguf_type.h"
 #include "engine/model/model_files.h"
 #include "kernels/dequantize.h"
 #include "tests/support/gguf_writer.h"

@@ -5,6 +5,7 @@
 //   writer.write(folder / "model.safetensors");
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -21,11 +22,10 @@ namespace octavo::test {
 // A header as given, with its length before it, then data.
 inline std::vector<std::byte> safetensors_bytes(std::string_view header, std::span<const std::byte> data) {
   const std::uint64_t length = header.size();
-  std::vector<std::byte> bytes(sizeof length);
+  std::vector<std::byte> bytes(sizeof length + header.size() + data.size());
   std::memcpy(bytes.data(), &length, sizeof length);
-  const auto text = std::as_bytes(std::span(header.data(), header.size()));
-  bytes.insert(bytes.end(), text.begin(), text.end());
-  bytes.insert(bytes.end(), data.begin(), data.end());
+  std::ranges::copy(std::as_bytes(std::span(header.data(), header.size())), bytes.begin() + sizeof length);
+  std::ranges::copy(data, bytes.end() - static_cast<std::ptrdiff_t>(data.size()));
   return bytes;
 }
 

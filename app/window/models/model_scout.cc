@@ -53,8 +53,8 @@ ui::ModelRow new_row(const fs::path& path) {
   row.folder = shown_text(path.parent_path());
   std::error_code error;
   const std::uintmax_t size = fs::file_size(path, error);
-  row.is_present = !error;
-  row.file_bytes = error ? 0 : static_cast<std::int64_t>(size);
+  row.is_present = !error || fs::is_directory(path, error);  // of a folder, files are counted when it is read
+  row.file_bytes = size == static_cast<std::uintmax_t>(-1) ? 0 : static_cast<std::int64_t>(size);
   return row;
 }
 

@@ -12,7 +12,8 @@ namespace {
 using vocabulary::Json;
 
 template <class Value>
-void take(SamplingAdvice& advice, std::optional<Value> SamplingAdvice::*member, std::optional<Value> value) {
+void take_advice(SamplingAdvice& advice, std::optional<Value> SamplingAdvice::*member,
+                 std::optional<Value> value) {
   if (!value) return;
   SamplingAdvice alone;
   alone.*member = value;
@@ -33,13 +34,14 @@ std::optional<double> find_number(const Json& config, const char* key) {
 Result<SamplingAdvice> read_generation_defaults(const std::filesystem::path& folder) {
   OCTAVO_TRY(const Json config, vocabulary::read_object(folder, "generation_config.json"));
   SamplingAdvice advice;
-  take(advice, &SamplingAdvice::temperature, find_number(config, "temperature"));
-  take(advice, &SamplingAdvice::top_p, find_number(config, "top_p"));
-  take(advice, &SamplingAdvice::min_p, find_number(config, "min_p"));
-  take(advice, &SamplingAdvice::repetition_penalty, find_number(config, "repetition_penalty"));
+  take_advice(advice, &SamplingAdvice::temperature, find_number(config, "temperature"));
+  take_advice(advice, &SamplingAdvice::top_p, find_number(config, "top_p"));
+  take_advice(advice, &SamplingAdvice::min_p, find_number(config, "min_p"));
+  take_advice(advice, &SamplingAdvice::repetition_penalty, find_number(config, "repetition_penalty"));
   const std::optional<std::int64_t> top_k = vocabulary::find_whole(config, "top_k");
   if (top_k && *top_k >= 0 && *top_k <= std::numeric_limits<std::int32_t>::max())
-    take(advice, &SamplingAdvice::top_k, std::optional<std::int32_t>(static_cast<std::int32_t>(*top_k)));
+    take_advice(advice, &SamplingAdvice::top_k,
+                std::optional<std::int32_t>(static_cast<std::int32_t>(*top_k)));
   return advice;
 }
 

@@ -19,14 +19,14 @@ using tokenizer::TextPipeline;
 using tokenizer::UnicodeForm;
 
 constexpr std::size_t kMaxSteps = 64;  // of one kind
-const std::string kName = "tokenizer.json";
+const std::string kPipelineFile = "tokenizer.json";
 
 Error unknown(const std::string& what, const std::string& type) {
-  return unsupported(kName,
+  return unsupported(kPipelineFile,
                      "has the " + what + " \"" + escape_for_message(type, 60) + "\", which is not supported");
 }
 
-Error malformed(const std::string& what) { return damaged(kName, "has a malformed " + what); }
+Error malformed(const std::string& what) { return damaged(kPipelineFile, "has a malformed " + what); }
 
 Result<std::string> type_of(const Json& step, const std::string& what) {
   std::optional<std::string> type = find_text(step, "type");
@@ -192,7 +192,7 @@ Result<void> check_order(const std::vector<PreTokenizerStep>& steps) {
   bool is_spelled = false;
   for (const PreTokenizerStep& step : steps) {
     if (is_spelled && !std::holds_alternative<Split>(step))
-      return unsupported(kName, "has a pre-tokenizer behind \"ByteLevel\" that changes text");
+      return unsupported(kPipelineFile, "has a pre-tokenizer behind \"ByteLevel\" that changes text");
     is_spelled |= std::holds_alternative<tokenizer::ByteLevel>(step);
   }
   return {};
@@ -207,7 +207,7 @@ Result<void> read_decoder(const Json& step, const std::string& type, TextPipelin
     OCTAVO_TRY(TextPattern pattern, read_pattern(step, "decoder \"Replace\""));
     OCTAVO_TRY(std::string text, text_of(step, "content", "decoder \"Replace\""));
     if (pattern.kind == TextPattern::Kind::kExpression)
-      return unsupported(kName, "has a decoder \"Replace\" with a regular expression");
+      return unsupported(kPipelineFile, "has a decoder \"Replace\" with a regular expression");
     pipeline.decoded_texts.emplace_back(std::move(pattern.source), std::move(text));
   } else if (type != "ByteFallback" && type != "Fuse" && type != "Strip") {
     return unknown("decoder", type);

@@ -16,9 +16,9 @@ namespace {
 using tokenizer::TokenKind;
 using tokenizer::Vocabulary;
 
-const std::string kName = "tokenizer.model";
+const std::string kPiecesFile = "tokenizer.model";
 
-Error malformed() { return damaged(kName, "is not a sentencepiece model"); }
+Error malformed() { return damaged(kPiecesFile, "is not a sentencepiece model"); }
 
 // One field of a message.
 struct Field {
@@ -89,7 +89,7 @@ struct Settings {
 
 Result<void> read_piece(std::string_view bytes, Vocabulary& vocabulary) {
   if (vocabulary.tokens.size() >= static_cast<std::size_t>(kMaxVocabularySize))
-    return damaged(kName, "has more than " + std::to_string(kMaxVocabularySize) + " pieces");
+    return damaged(kPiecesFile, "has more than " + std::to_string(kMaxVocabularySize) + " pieces");
   std::string text;
   float score = 0;
   std::uint64_t kind = 1;
@@ -100,7 +100,7 @@ Result<void> read_piece(std::string_view bytes, Vocabulary& vocabulary) {
     if (field.number == 3) kind = field.value;
   }
   if (kind < 1 || kind > 6 || !std::isfinite(score))
-    return damaged(kName, "has a piece with an unknown type or a score that is not finite");
+    return damaged(kPiecesFile, "has a piece with an unknown type or a score that is not finite");
   vocabulary.tokens.push_back(std::move(text));
   vocabulary.scores.push_back(score);
   vocabulary.kinds.push_back(static_cast<TokenKind>(kind));
@@ -173,9 +173,9 @@ Result<Vocabulary> read_sentencepiece(std::string_view bytes) {
   }
   if (vocabulary.tokens.empty()) return malformed();
   if (settings.model_type != kUnigram && settings.model_type != kBpe)
-    return unsupported(kName, "splits texts into words or characters, which is not supported");
+    return unsupported(kPiecesFile, "splits texts into words or characters, which is not supported");
   if (settings.spaces_at_the_end || !settings.escape_whitespaces)
-    return unsupported(kName, "treats spaces in a way that is not supported");
+    return unsupported(kPiecesFile, "treats spaces in a way that is not supported");
   vocabulary.bos_token_id = id_within(settings.bos_id, vocabulary);
   vocabulary.eos_token_id = id_within(settings.eos_id, vocabulary);
   vocabulary.unknown_token_id = id_within(settings.unknown_id, vocabulary);

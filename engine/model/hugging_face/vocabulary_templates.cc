@@ -101,7 +101,7 @@ Result<void> read_chat_template(const std::filesystem::path& folder, const Json&
   } else if (const NamedForm* const form = form_by_name(folder)) {
     vocabulary.chat_template = std::string(form->source);
     vocabulary.notice =
-        "The folder has no chat template: chats have " + std::string(form->title) + " form, by its name.";
+        "the folder has no chat template: chats have " + std::string(form->title) + " form, by its name";
   }
   return {};
 }

@@ -1,0 +1,373 @@
+// octavo._engine: the engine as Python sees it. Plain values cross the border; octavo/llm.py makes vLLM's
+// names of them. The interpreter's lock is released while anything loads, waits or computes.
+//
+// Thread: any; calls that wait for events go one at a time (llm.py holds a lock).
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
+#include <nanobind/stl/vector.h>
+
+#include <chrono>
+#include <limits>
+#include <memory>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "engine/base/overloaded.h"
+#include "engine/engine.h"
+#include "engine/model/model_files.h"
+#include "engine/output_collector.h"
+
+namespace nb = nanobind;
+
+namespace octavo {
+namespace {
+
+// ---- failures as exceptions: our one sentence is the message
+
+[[noreturn]] void raise(const Error& error) {
+  PyObject* type = PyExc_RuntimeError;
+  switch (error.code) {
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kDamagedFile:
+    case ErrorCode::kTooLong: type = PyExc_ValueError; break;
+    case ErrorCode::kNotFound: type = PyExc_FileNotFoundError; break;
+    case ErrorCode::kOutOfMemory: type = PyExc_MemoryError; break;
+    case ErrorCode::kIo: type = PyExc_OSError; break;
+    case ErrorCode::kInvalidLogits:
+    case ErrorCode::kDevice:
+    case ErrorCode::kDeviceLost:
+    case ErrorCode::kCancelled:
+    case ErrorCode::kInternal: break;
+  }
+  PyErr_SetString(type, error.message.c_str());
+  throw nb::python_error();
+}
+
+template <class T>
+T value_or_raise(Result<T> result) {
+  if (!result) raise(result.error());
+  return *std::move(result);
+}
+
+void succeed_or_raise(const Result<void>& result) {
+  if (!result) raise(result.error());
+}
+
+// ---- dictionaries to values; names are checked in Python
+
+template <class T>
+void take(const nb::dict& from, const char* name, T& into) {
+  if (!from.contains(name) || from[name].is_none()) return;
+  try {
+    into = nb::cast<T>(from[name]);
+  } catch (const std::exception&) {
+    raise({ErrorCode::kInvalidArgument, std::string(name) + " has a value of the wrong type"});
+  }
+}
+
+template <class T>
+void take(const nb::dict& from, const char* name, std::optional<T>& into) {
+  if (!from.contains(name) || from[name].is_none()) return;
+  T value{};
+  take(from, name, value);
+  into = std::move(value);
+}
+
+template <class T>
+void take_one_of(const nb::dict& from, const char* name, T& into,
+                 std::initializer_list<std::pair<const char*, T>> values) {
+  std::optional<std::string> wanted;
+  take(from, name, wanted);
+  if (!wanted) return;
+  std::string known;
+  for (const auto& [text, value] : values) {
+    if (*wanted == text) {
+      into = value;
+      return;
+    }
+    known += known.empty() ? text : std::string(", ") + text;
+  }
+  raise({ErrorCode::kInvalidArgument, std::string(name) + " is '" + *wanted + "'; it can be " + known});
+}
+
+EngineOptions options_of(const nb::dict& from) {
+  EngineOptions options;
+  take(from, "model", options.model);
+  take_one_of(from, "device", options.device,
+              {{"auto", Device::kAuto}, {"cpu", Device::kCpu}, {"cuda", Device::kCuda}});
+  take(from, "threads", options.threads);
+  take_one_of(from, "dtype", options.dtype,
+              {{"auto", WeightType::kAuto},
+               {"half", WeightType::kFloat16},
+               {"float16", WeightType::kFloat16},
+               {"bfloat16", WeightType::kBfloat16},
+               {"float", WeightType::kFloat32},
+               {"float32", WeightType::kFloat32}});
+  take_one_of(from, "kv_cache_dtype", options.kv_cache_dtype,
+              {{"auto", KvCacheType::kAuto},
+               {"f32", KvCacheType::kF32},
+               {"f16", KvCacheType::kF16},
+               {"bf16", KvCacheType::kBf16},
+               {"fp8", KvCacheType::kFp8E4m3},
+               {"fp8_e4m3", KvCacheType::kFp8E4m3},
+               {"fp8_e5m2", KvCacheType::kFp8E5m2},
+               {"int8", KvCacheType::kInt8}});
+  take_one_of(from, "preemption_mode", options.preemption_mode,
+              {{"auto", PreemptionPolicy::kAuto},
+               {"swap", PreemptionPolicy::kSwap},
+               {"recompute", PreemptionPolicy::kRecompute},
+               {"cost", PreemptionPolicy::kCost}});
+  take(from, "block_size", options.block_size);
+  take(from, "num_kv_blocks", options.num_kv_blocks);
+  take(from, "kv_cache_memory", options.kv_cache_memory);
+  take(from, "gpu_memory_utilization", options.gpu_memory_utilization);
+  take(from, "swap_space", options.swap_space);
+  take(from, "max_model_len", options.max_model_len);
+  take(from, "max_num_seqs", options.max_num_seqs);
+  take(from, "max_num_batched_tokens", options.max_num_batched_tokens);
+  take(from, "enable_prefix_caching", options.enable_prefix_caching);
+  take(from, "tensor_parallel_size", options.tensor_parallel_size);
+  bool enforce_eager = false;
+  take(from, "enforce_eager", enforce_eager);
+  options.cuda_graphs = !enforce_eager;
+  return options;
+}
+
+SamplingParams sampling_of(const nb::dict& from) {
+  SamplingParams params;
+  take(from, "n", params.n);
+  take(from, "best_of", params.best_of);
+  take(from, "temperature", params.temperature);
+  take(from, "top_p", params.top_p);
+  take(from, "top_k", params.top_k);
+  take(from, "min_p", params.min_p);
+  take(from, "presence_penalty", params.presence_penalty);
+  take(from, "frequency_penalty", params.frequency_penalty);
+  take(from, "repetition_penalty", params.repetition_penalty);
+  take(from, "seed", params.seed);
+  take(from, "max_tokens", params.max_tokens);
+  take(from, "min_tokens", params.min_tokens);
+  take(from, "stop", params.stop);
+  take(from, "stop_token_ids", params.stop_token_ids);
+  take(from, "include_stop_str_in_output", params.include_stop_str_in_output);
+  take(from, "ignore_eos", params.ignore_eos);
+  take(from, "logprobs", params.logprobs);
+  take(from, "prompt_logprobs", params.prompt_logprobs);
+  take(from, "logit_bias", params.logit_bias);
+  take(from, "allowed_token_ids", params.allowed_token_ids);
+  take(from, "bad_words", params.bad_words);
+  take(from, "beam_width", params.beam_width);
+  take(from, "length_penalty", params.length_penalty);
+  take(from, "early_stopping", params.early_stopping);
+  return params;
+}
+
+std::vector<ChatMessage> messages_of(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  std::vector<ChatMessage> messages;
+  for (const auto& [name, content] : pairs) {
+    const std::optional<Role> role = parse_role(name);
+    if (!role)
+      raise({ErrorCode::kInvalidArgument,
+             "a message has the role '" + name + "'; it can be system, user, assistant or tool"});
+    messages.push_back({.role = *role, .content = content});
+  }
+  return messages;
+}
+
+// ---- values to Python
+
+nb::object python_of(const StopReason& reason) {
+  return std::visit(Overloaded{[](std::monostate) -> nb::object { return nb::none(); },
+                               [](const std::string& text) -> nb::object { return nb::cast(text); },
+                               [](TokenId id) -> nb::object { return nb::cast(id); }},
+                    reason);
+}
+
+nb::list python_of(const std::vector<TokenLogprob>& tokens) {
+  nb::list list;
+  for (const TokenLogprob& token : tokens) list.append(nb::make_tuple(token.token_id, token.logprob));
+  return list;
+}
+
+nb::list python_of(const std::vector<std::vector<TokenLogprob>>& rows) {
+  nb::list list;
+  for (const auto& row : rows) list.append(python_of(row));
+  return list;
+}
+
+nb::dict python_of(const CompletionOutput& output) {
+  nb::dict dict;
+  dict["index"] = output.index;
+  dict["text"] = output.text;
+  dict["token_ids"] = output.token_ids;
+  dict["logprobs"] = output.logprobs;
+  dict["top_logprobs"] = python_of(output.top_logprobs);
+  dict["cumulative_logprob"] = output.cumulative_logprob;
+  dict["finish_reason"] = std::string(finish_reason_name(output.finish_reason));
+  dict["stop_reason"] = python_of(output.stop_reason);
+  return dict;
+}
+
+nb::dict python_of(const RequestOutput& answer) {
+  nb::dict dict;
+  dict["prompt_token_ids"] = answer.prompt_token_ids;
+  dict["prompt_logprobs"] = answer.prompt_logprobs;
+  dict["prompt_top_logprobs"] = python_of(answer.prompt_top_logprobs);
+  dict["num_cached_tokens"] = answer.num_cached_tokens;
+  dict["seed"] = answer.seed;
+  nb::list outputs;
+  for (const CompletionOutput& output : answer.outputs) outputs.append(python_of(output));
+  dict["outputs"] = outputs;
+  return dict;
+}
+
+class PythonEngine {
+ public:
+  explicit PythonEngine(const nb::dict& from) {
+    EngineOptions options = options_of(from);
+    auto engine = [&]() -> Result<std::unique_ptr<Engine>> {
+      const nb::gil_scoped_release released;
+      OCTAVO_TRY(const auto path, model::find_model(options.model));
+      options.model = path.string();
+      return Engine::create(options);
+    }();
+    engine_ = value_or_raise(std::move(engine));
+  }
+
+  // With the lock released: an end waits for the step under way.
+  ~PythonEngine() {
+    const nb::gil_scoped_release released;
+    engine_.reset();
+  }
+
+  std::uint64_t submit_text(const std::string& text, const nb::dict& params) {
+    return submit({.prompt = TextPrompt{text}, .sampling = sampling_of(params)});
+  }
+  std::uint64_t submit_tokens(const std::vector<TokenId>& ids, const nb::dict& params) {
+    return submit({.prompt = TokenPrompt{ids}, .sampling = sampling_of(params)});
+  }
+  std::uint64_t submit_chat(const std::vector<std::pair<std::string, std::string>>& messages,
+                            const nb::dict& params) {
+    return submit({.prompt = ChatPrompt{messages_of(messages)}, .sampling = sampling_of(params)});
+  }
+
+  // What came since the last call: (request, output, text, token_ids), and with an empty text and output -1 a
+  // request that has ended. Waits for the first of it.
+  std::vector<std::tuple<std::uint64_t, std::int32_t, std::string, std::vector<TokenId>>> poll(
+      double seconds) {
+    std::vector<EngineEvent> events;
+    {
+      const nb::gil_scoped_release released;
+      events = engine_->poll(std::chrono::microseconds(static_cast<std::int64_t>(seconds * 1e6)));
+    }
+    std::vector<std::tuple<std::uint64_t, std::int32_t, std::string, std::vector<TokenId>>> news;
+    for (const EngineEvent& event : events) {
+      std::visit(
+          [&](const auto& one) {
+            using Event = std::decay_t<decltype(one)>;
+            const auto answer = answers_.find(one.request_id);
+            if (answer == answers_.end()) return;
+            answer->second.add(event);
+            const auto id = static_cast<std::uint64_t>(one.request_id);
+            if constexpr (std::is_same_v<Event, TokensGenerated>) {
+              news.emplace_back(id, one.output_index, one.text, one.token_ids);
+            } else if constexpr (std::is_same_v<Event, RequestFinished> ||
+                                 std::is_same_v<Event, RequestFailed>) {
+              news.emplace_back(id, -1, std::string(), std::vector<TokenId>());
+            }
+          },
+          event);
+    }
+    return news;
+  }
+
+  // The whole answer of a request that has ended, once; raises what made it fail.
+  nb::dict take_answer(std::uint64_t id) {
+    const auto found = answers_.find(static_cast<RequestId>(id));
+    if (found == answers_.end()) raise({ErrorCode::kInvalidArgument, "there is no such request"});
+    const std::vector<RequestOutput> answers = found->second.take();
+    answers_.erase(found);
+    if (answers.front().error) raise(*answers.front().error);
+    return python_of(answers.front());
+  }
+
+  void cancel(std::uint64_t id) { engine_->cancel(static_cast<RequestId>(id)); }
+
+  std::vector<TokenId> encode(const std::string& text, bool add_special_tokens) const {
+    return value_or_raise(engine_->tokenizer().encode(text, /*parse_special=*/true, add_special_tokens));
+  }
+  std::string decode(const std::vector<TokenId>& ids, bool skip_special) const {
+    for (const TokenId id : ids) {
+      if (id < 0 || id >= engine_->tokenizer().vocabulary_size())
+        raise({ErrorCode::kInvalidArgument, "token " + std::to_string(id) + " is not in the vocabulary of " +
+                                                std::to_string(engine_->tokenizer().vocabulary_size())});
+    }
+    return engine_->tokenizer().decode(ids, skip_special);
+  }
+
+  nb::dict description() const {
+    const EngineDescription& engine = engine_->description();
+    nb::dict dict;
+    dict["model"] = engine.model.path;
+    dict["architecture"] = engine.model.architecture;
+    dict["num_parameters"] = engine.model.num_parameters;
+    dict["vocabulary_size"] = engine.model.vocabulary_size;
+    dict["context_length"] = engine.model.context_length;
+    dict["max_model_len"] = engine.max_model_len;
+    dict["block_size"] = engine.block_size;
+    dict["num_blocks"] = engine.num_blocks;
+    dict["device"] = engine.device;
+    dict["notice"] = engine.notice;
+    nb::dict advice;
+    const SamplingAdvice& said = engine.model.sampling_advice;
+    if (said.temperature) advice["temperature"] = *said.temperature;
+    if (said.top_p) advice["top_p"] = *said.top_p;
+    if (said.top_k) advice["top_k"] = *said.top_k;
+    if (said.min_p) advice["min_p"] = *said.min_p;
+    if (said.repetition_penalty) advice["repetition_penalty"] = *said.repetition_penalty;
+    dict["sampling_advice"] = advice;
+    return dict;
+  }
+
+ private:
+  std::uint64_t submit(GenerationRequest request) {
+    const std::int32_t num_outputs = request.sampling.num_outputs();
+    const RequestId id = engine_->submit(std::move(request));
+    answers_[id].expect(id, num_outputs);
+    return static_cast<std::uint64_t>(id);
+  }
+
+  std::unique_ptr<Engine> engine_;
+  std::unordered_map<RequestId, OutputCollector> answers_;  // of requests that nobody took yet
+};
+
+}  // namespace
+}  // namespace octavo
+
+NB_MODULE(_engine, module) {
+  using octavo::PythonEngine;
+  module.def("validate_sampling", [](const nb::dict& params) {
+    octavo::succeed_or_raise(
+        octavo::validate(octavo::sampling_of(params), std::numeric_limits<std::int32_t>::max()));
+  });
+  nb::class_<PythonEngine>(module, "Engine")
+      .def(nb::init<const nb::dict&>())
+      .def("submit_text", &PythonEngine::submit_text)
+      .def("submit_tokens", &PythonEngine::submit_tokens)
+      .def("submit_chat", &PythonEngine::submit_chat)
+      .def("poll", &PythonEngine::poll)
+      .def("take_answer", &PythonEngine::take_answer)
+      .def("cancel", &PythonEngine::cancel)
+      .def("encode", &PythonEngine::encode)
+      .def("decode", &PythonEngine::decode)
+      .def("description", &PythonEngine::description);
+}

@@ -1,0 +1,7 @@
+"""Octavo's engine for Python, with the names of vLLM."""
+from .llm import LLM
+from .outputs import CompletionOutput, Logprob, RequestOutput
+from .sampling_params import BeamSearchParams, SamplingParams
+
+__all__ = ["LLM", "SamplingParams", "BeamSearchParams", "RequestOutput", "CompletionOutput", "Logprob"]
+__version__ = "0.1.0"
