@@ -1,4 +1,5 @@
 // Quantised checkpoints: engine/model/quantised as a WeightFormat.
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -84,11 +85,19 @@ class QuantisedFormat final : public WeightFormat {
                                    ".vals",
                                    ".startrows",
                                    ".full_rows",
-                                   ".full_row_indices"};
+                                   ".full_row_indices",
+                                   ".k_scale",
+                                   ".v_scale",
+                                   ".output_scale"};
     for (const std::string_view part : kParts) {
       const SafetensorsTensor* const tensor = files.find(module + std::string(part));
       if (tensor != nullptr) opened.tensors.push_back(tensor);
     }
+    // AutoGPTQ writes one beside every layer, also where the model has none.
+    const SafetensorsTensor* const bias = files.find(module + ".bias");
+    const auto is_zero = [](std::byte byte) { return byte == std::byte{0}; };
+    if (bias != nullptr && std::ranges::all_of(files.bytes_of(*bias), is_zero))
+      opened.tensors.push_back(bias);
     return opened;
   }
 
