@@ -147,7 +147,7 @@ std::vector<float> logits(const fs::path& path) {
 
 TEST(FolderSource, ALlamaHasTheSameBitsAsItsFile) {
   for (const bool has_more : {false, true}) {
-    test::TinyLlamaOptions options{.num_kv_heads = 2, .weight_type = kernels::TensorType::kF32};
+    test::TinyLlamaOptions options{.weight_type = kernels::TensorType::kF32, .num_kv_heads = 2};
     options.biases = has_more;
     options.tied_output = !has_more;
     if (has_more) options.head_dim = 24;
