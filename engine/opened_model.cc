@@ -1,12 +1,14 @@
 #include "engine/opened_model.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/model/inspection.h"
+#include "engine/model/quantise_matrices.h"
 #include "engine/model_preview.h"
 #include "engine/runner/runner_plan.h"
 #include "kernels/backends.h"
@@ -23,6 +25,21 @@ std::string_view device_name(Device device) {
   return "auto";
 }
 
+std::optional<kernels::TensorType> type_of(WeightQuantisation quantisation) {
+  switch (quantisation) {
+    case WeightQuantisation::kNone: return std::nullopt;
+    case WeightQuantisation::kQ8_0: return kernels::TensorType::kQ8_0;
+    case WeightQuantisation::kQ6_K: return kernels::TensorType::kQ6_K;
+    case WeightQuantisation::kQ5_K: return kernels::TensorType::kQ5_K;
+    case WeightQuantisation::kQ5_1: return kernels::TensorType::kQ5_1;
+    case WeightQuantisation::kQ5_0: return kernels::TensorType::kQ5_0;
+    case WeightQuantisation::kQ4_K: return kernels::TensorType::kQ4_K;
+    case WeightQuantisation::kQ4_1: return kernels::TensorType::kQ4_1;
+    case WeightQuantisation::kQ4_0: return kernels::TensorType::kQ4_0;
+  }
+  return std::nullopt;
+}
+
 std::vector<TokenId> end_token_ids(const tokenizer::Tokenizer& tokenizer) {
   std::vector<TokenId> ids;
   for (TokenId id = 0; id < tokenizer.vocabulary_size(); ++id) {
@@ -34,6 +51,12 @@ std::vector<TokenId> end_token_ids(const tokenizer::Tokenizer& tokenizer) {
 bool needs_states(const model::ModelConfig& config) {
   return config.parts.attention_gate != model::AttentionGate::kNone ||
          config.parts.recurrent_layers != model::RecurrentLayers::kNone;
+}
+
+bool needs_column_orders(const model::ModelTensors& tensors) {
+  bool any = false;
+  tensors.visit_multiplied([&](const kernels::MatrixSource& source) { any |= !source.column_order.empty(); });
+  return any;
 }
 
 bool needs_other_norms(const model::Architecture& parts, const model::ModelTensors& tensors) {
@@ -53,6 +76,7 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
   if (options.speculative == Speculation::kMtp) {
     OCTAVO_TRY_VOID(model::add_next_token_layer(*source, config, tensors));
   }
+  if (const auto type = type_of(options.quantisation)) model::quantise_matrices(tensors, *type);
   std::string notice;
   OCTAVO_TRY(auto backend,
              kernels::create_backend({.device = std::string(device_name(options.device)),
@@ -68,6 +92,7 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
                                       .needs_other_norms = needs_other_norms(config.parts, tensors),
                                       .needs_latent_attention = config.parts.has_latent_attention,
                                       .needs_chunks = config.has_chunks(),
+                                      .needs_column_orders = needs_column_orders(tensors),
                                       .types = tensors.matrix_types()},
                                      &notice));
   const std::int64_t host_bytes = runner::available_memory_bytes() - reserved_bytes;

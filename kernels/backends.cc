@@ -55,6 +55,7 @@ Result<void> refuse_unwritten(const BackendOptions& options) {
                            : options.needs_scaled_queries ? "queries scaled by position"
                            : options.needs_other_norms    ? "norms at other places"
                            : options.needs_chunks         ? "attention in chunks"
+                           : options.needs_column_orders  ? "groups that are not neighbours (desc_act)"
                                                           : nullptr;
   if (what == nullptr) return {};
   return Error{ErrorCode::kUnsupported,

@@ -31,6 +31,7 @@ struct BackendOptions {
   bool needs_other_norms = false;
   bool needs_latent_attention = false;  // latent_attention_input, project_heads: likewise
   bool needs_chunks = false;            // WindowForm::kChunk: likewise
+  bool needs_column_orders = false;     // MatrixSource::column_order
   std::vector<TensorType> types = {};   // of all matrices: CUDA multiplies with some only
 };
 

@@ -7,6 +7,7 @@
 #include "engine/base/check.h"
 #include "engine/base/half.h"
 #include "kernels/dequantize_grids.h"
+#include "kernels/float8.h"
 #include "kernels/four_bit_values.h"
 
 namespace octavo::kernels {
@@ -393,6 +394,38 @@ void expand_nvfp4(const std::byte* source, float* out) {
   }
 }
 
+// ---- types that no GGUF file holds
+
+float float_at(const std::byte* source) {
+  float value;
+  std::memcpy(&value, source, sizeof value);
+  return value;
+}
+
+template <int kColumns>
+void expand_u4(const std::byte* source, float* out) {
+  const float scale = float_at(source);
+  const auto zero = static_cast<float>(byte_at(source, 4));
+  for (int i = 0; i < kColumns; ++i) {
+    const unsigned pair = byte_at(source, 5 + i / 32 * 16 + i % 16);
+    out[i] = scale * (static_cast<float>(pair >> (i % 32 / 16 * 4) & 15) - zero);
+  }
+}
+
+template <int kColumns>
+void expand_u8(const std::byte* source, float* out) {
+  const float scale = float_at(source);
+  const auto zero = static_cast<float>(byte_at(source, 4));
+  for (int i = 0; i < kColumns; ++i) out[i] = scale * (static_cast<float>(byte_at(source, 5 + i)) - zero);
+}
+
+template <int kColumns>
+void expand_f8(const std::byte* source, float* out) {
+  const float scale = float_at(source);
+  for (int i = 0; i < kColumns; ++i)
+    out[i] = scale * Fp8E4m3::to_float(std::to_integer<std::uint8_t>(source[4 + i]));
+}
+
 template <void (*expand_block)(const std::byte*, float*)>
 void expand_all(const TensorTypeTraits& traits, const std::byte* source, std::int64_t num_elements,
                 float* out) {
@@ -448,6 +481,12 @@ void dequantize(TensorType type, const std::byte* source, std::int64_t num_eleme
     case TensorType::kTQ2_0: return expand_all<expand_tq2_0>(traits, source, num_elements, out);
     case TensorType::kQ1_0: return expand_all<expand_q1_0>(traits, source, num_elements, out);
     case TensorType::kQ2_0: return expand_all<expand_q2_0>(traits, source, num_elements, out);
+    case TensorType::kU4_G32: return expand_all<expand_u4<32>>(traits, source, num_elements, out);
+    case TensorType::kU4_G128: return expand_all<expand_u4<128>>(traits, source, num_elements, out);
+    case TensorType::kU8_G32: return expand_all<expand_u8<32>>(traits, source, num_elements, out);
+    case TensorType::kU8_G128: return expand_all<expand_u8<128>>(traits, source, num_elements, out);
+    case TensorType::kF8_G32: return expand_all<expand_f8<32>>(traits, source, num_elements, out);
+    case TensorType::kF8_G128: return expand_all<expand_f8<128>>(traits, source, num_elements, out);
   }
 }
 

@@ -1,6 +1,9 @@
 // Quantised rows to floats: the definition of every tensor type, in plain code, for the reference backend,
 // for converting at load and for tests. Bit-equal to `gguf.quants.dequantize` of the PyPI package gguf; of
-// Q1_0 and Q2_0, which that does not know, to ggml's dequantize_row_q1_0 and dequantize_row_q2_0.
+// Q1_0 and Q2_0, which that does not know, to ggml's dequantize_row_q1_0 and dequantize_row_q2_0. Types that
+// no GGUF file holds are what tensor.h says; their blocks are scale, zero point if there is one, and then
+// numbers: bytes, or nibbles in pieces of 16 bytes, each of 32 columns with the second half in the upper
+// nibbles.
 #pragma once
 
 #include <cstddef>

@@ -24,6 +24,9 @@ constexpr TypeAndTraits kTypes[] = {
     {TensorType::kMXFP4, {"MXFP4", 32, 17, true}},      {TensorType::kNVFP4, {"NVFP4", 64, 36, true}},
     {TensorType::kTQ1_0, {"TQ1_0", 256, 54, true}},     {TensorType::kTQ2_0, {"TQ2_0", 256, 66, true}},
     {TensorType::kQ1_0, {"Q1_0", 128, 18, true}},       {TensorType::kQ2_0, {"Q2_0", 64, 18, true}},
+    {TensorType::kU4_G32, {"U4_G32", 32, 21, true}},    {TensorType::kU4_G128, {"U4_G128", 128, 69, true}},
+    {TensorType::kU8_G32, {"U8_G32", 32, 37, true}},    {TensorType::kU8_G128, {"U8_G128", 128, 133, true}},
+    {TensorType::kF8_G32, {"F8_G32", 32, 36, true}},    {TensorType::kF8_G128, {"F8_G128", 128, 132, true}},
 };
 
 const TensorTypeTraits* find_traits(TensorType type) {
@@ -36,9 +39,18 @@ const TensorTypeTraits* find_traits(TensorType type) {
 }  // namespace
 
 std::optional<TensorType> tensor_type_from(std::uint32_t ggml_type) {
-  const auto type = static_cast<TensorType>(ggml_type);  // any uint32 is a value of the enumeration
+  const auto type = known_tensor_type(ggml_type);
+  return type && *type < TensorType::kU4_G32 ? type : std::nullopt;
+}
+
+std::optional<TensorType> known_tensor_type(std::uint32_t number) {
+  const auto type = static_cast<TensorType>(number);  // any uint32 is a value of the enumeration
   if (find_traits(type) == nullptr) return std::nullopt;
   return type;
+}
+
+bool meets_integers(TensorType type) {
+  return traits_of(type).quantised && type != TensorType::kF8_G32 && type != TensorType::kF8_G128;
 }
 
 const TensorTypeTraits& traits_of(TensorType type) {

@@ -39,6 +39,16 @@ enum class TensorType : std::uint32_t {
   kNVFP4 = 40,
   kQ1_0 = 41,
   kQ2_0 = 42,
+  // Types that no GGUF file holds: what other checkpoints keep, exactly. G: as many neighbouring columns
+  // share a float32 scale and, of integers, an 8-bit zero point: weight = scale * (stored - zero); U4's zero
+  // point is at most 16.
+  kU4_G32 = 1000,
+  kU4_G128 = 1001,
+  kU8_G32 = 1002,
+  kU8_G128 = 1003,
+  // weight = scale * the number of an 8-bit float (float8.h, e4m3); no NaN.
+  kF8_G32 = 1004,
+  kF8_G128 = 1005,
 };
 
 struct TensorTypeTraits {
@@ -48,9 +58,14 @@ struct TensorTypeTraits {
   bool quantised;
 };
 
-// nullopt: not one of the types above.
+// nullopt: not one of GGUF's types above.
 std::optional<TensorType> tensor_type_from(std::uint32_t ggml_type);
+// The same of all types above.
+std::optional<TensorType> known_tensor_type(std::uint32_t number);
 const TensorTypeTraits& traits_of(TensorType type);
+
+// Whether rows that meet the type may be rounded to integers: not if its numbers are floats themselves.
+bool meets_integers(TensorType type);
 
 // Weights as they stand in the file: `rows` output features of `columns` inputs each, row-major, no padding.
 // REQUIRES: columns % traits_of(type).block_elements == 0; bytes.size() == rows * columns
@@ -62,6 +77,9 @@ struct MatrixSource {
   std::span<const std::byte> bytes;
   // Of every product of a row, its sum finished: what files keep beside the weights (NVFP4).
   float scale = 1.0f;
+  // Column i of `bytes` is input column_order[i], a permutation; empty: input i. Checkpoints whose groups
+  // are not neighbours have it (GPTQ's desc_act). Only the CPU and the reference multiply by such a matrix.
+  std::span<const std::int32_t> column_order = {};
 };
 
 // Row-major float matrix in a backend's memory; rows are `stride` elements apart.

@@ -13,6 +13,7 @@
 #include "app/commands/generate.h"
 #include "app/commands/inspect.h"
 #include "app/commands/models.h"
+#include "app/commands/quantize.h"
 #include "app/commands/serve.h"
 #include "app/commands/tokenize.h"
 #include "kernels/backends.h"
@@ -73,6 +74,7 @@ int run_command_line(int argc, const char* const* argv, const OpenWindow& open_w
   add_tokenize_command(program, status);
   add_inspect_command(program, status);
   add_models_command(program, status);
+  add_quantize_command(program, status);
   add_compare_models_command(program, status);
   add_bench_command(program, status);
   program.parse_complete_callback([&program] { refuse_options_before_command(program); });

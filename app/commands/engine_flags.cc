@@ -66,6 +66,17 @@ void add_computing_flags(CLI::App& command, EngineOptions& options) {
                           {"bfloat16", WeightType::kBfloat16},
                           {"float32", WeightType::kFloat32}},
                          "Data type of unquantised weights in memory; auto: as in the file");
+  add_choice<WeightQuantisation>(command, "--quantization", options.quantisation,
+                                 {{"none", WeightQuantisation::kNone},
+                                  {"Q8_0", WeightQuantisation::kQ8_0},
+                                  {"Q6_K", WeightQuantisation::kQ6_K},
+                                  {"Q5_K", WeightQuantisation::kQ5_K},
+                                  {"Q5_1", WeightQuantisation::kQ5_1},
+                                  {"Q5_0", WeightQuantisation::kQ5_0},
+                                  {"Q4_K", WeightQuantisation::kQ4_K},
+                                  {"Q4_1", WeightQuantisation::kQ4_1},
+                                  {"Q4_0", WeightQuantisation::kQ4_0}},
+                                 "What unquantised weights become when they are loaded");
   add_choice<ActivationType>(command, "--activation-dtype", options.activation_dtype,
                              {{"auto", ActivationType::kAuto},
                               {"f32", ActivationType::kF32},

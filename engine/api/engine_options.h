@@ -13,6 +13,9 @@ namespace octavo {
 
 enum class Device { kAuto, kCpu, kCuda };
 enum class WeightType { kAuto, kFloat16, kBfloat16, kFloat32 };  // of unquantised weights in memory
+// What unquantised weights become when they are loaded; where a matrix does not divide into its blocks, what
+// kernels/quantize.h says. Embedding and output head: Q6_K, or Q8_0 where the others are.
+enum class WeightQuantisation { kNone, kQ8_0, kQ6_K, kQ5_K, kQ5_1, kQ5_0, kQ4_K, kQ4_1, kQ4_0 };
 enum class ActivationType { kAuto, kF32, kInt16, kInt8 };        // what quantised weights are multiplied with
 enum class KvCacheType { kAuto, kF32, kF16, kBf16, kFp8E4m3, kFp8E5m2, kInt8 };
 enum class PreemptionPolicy { kAuto, kSwap, kRecompute, kCost };
@@ -48,6 +51,7 @@ struct EngineOptions {
   Device device = Device::kAuto;
   std::int32_t threads = 0;  // CPU workers; 0: one for each physical core
   WeightType dtype = WeightType::kAuto;
+  WeightQuantisation quantisation = WeightQuantisation::kNone;
   ActivationType activation_dtype = ActivationType::kAuto;
   std::int32_t block_size = 16;  // tokens, 1..256
   KvCacheType kv_cache_dtype = KvCacheType::kAuto;

@@ -11,6 +11,7 @@ EngineOptions TextScorer::options_for(const EngineOptions& options, std::int32_t
           .device = options.device,
           .threads = options.threads,
           .dtype = options.dtype,
+          .quantisation = options.quantisation,
           .activation_dtype = options.activation_dtype,
           .block_size = options.block_size,
           .kv_cache_dtype = options.kv_cache_dtype,

@@ -40,7 +40,7 @@ struct SourceTensor {
   std::uint32_t shard = 0;        // which file of the model, 0-based
 
   // nullopt: a type that Octavo does not read.
-  std::optional<kernels::TensorType> type() const { return kernels::tensor_type_from(type_number); }
+  std::optional<kernels::TensorType> type() const { return kernels::known_tensor_type(type_number); }
 };
 
 // Makes the rows of a tensor that does not stand in its file as it is wanted: from other names, in another
@@ -53,6 +53,10 @@ class RowReader {
   // Rows first .. first + count in the tensor's type, one behind the other. Errors: kDamagedFile for numbers
   // that cannot be. REQUIRES: out.size() is that of so many rows
   virtual Result<void> read(std::int64_t first, std::int64_t count, std::span<std::byte> out) const = 0;
+
+  // What MatrixSource says besides, of matrix `index` of a stack; of a single one: 0.
+  virtual float scale_of(std::int64_t) const { return 1.0f; }
+  virtual std::span<const std::int32_t> column_order_of(std::int64_t) const { return {}; }
 };
 
 class ModelSource {

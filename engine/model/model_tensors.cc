@@ -30,6 +30,7 @@ class TensorFinder {
     ModelTensors model;
     const std::int64_t width = config_.embedding_length;
     OCTAVO_TRY(model.token_embedding, matrix("token_embd.weight", config_.vocabulary_size, width));
+    if (!model.token_embedding.column_order.empty()) return ordered_columns("token_embd.weight");
     if (parts().normalises_embedding) model.embedding_norm.assign(static_cast<std::size_t>(width), 1.0f);
     if (parts().positions == PositionEncoding::kLearned) {
       OCTAVO_TRY(model.position_embedding, matrix("position_embd.weight", config_.context_length, width));
@@ -506,6 +507,12 @@ class TensorFinder {
     const std::int64_t shape[] = {columns, rows, count};
     OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
     OCTAVO_TRY(std::vector<float> scales, second_scales(name, type, count));
+    if (const RowReader* const reader = file_.reader_of(*tensor); reader != nullptr) {
+      for (std::int64_t i = 0; i < count; ++i) {
+        scales[static_cast<std::size_t>(i)] *= reader->scale_of(i);
+        if (!reader->column_order_of(i).empty()) return ordered_columns(name);
+      }
+    }
     return Stack{stored(*tensor, type, count * rows, columns), std::move(scales)};
   }
 
@@ -697,7 +704,19 @@ class TensorFinder {
     const std::int64_t shape[] = {columns, rows};
     OCTAVO_TRY(const kernels::TensorType type, check(*tensor, shape));
     OCTAVO_TRY(const std::vector<float> scales, second_scales(name, type, 1));
-    return stored(*tensor, type, rows, columns, scales.front());
+    StoredMatrix found = stored(*tensor, type, rows, columns, scales.front());
+    if (found.reader != nullptr) {
+      found.scale *= found.reader->scale_of(0);
+      found.column_order = found.reader->column_order_of(0);
+    }
+    return found;
+  }
+
+  // Of what is read row by row, or as a stack. Kernels take an order of columns in other matrices only.
+  Error ordered_columns(std::string_view name) const {
+    return error_about(name, ErrorCode::kUnsupported,
+                       "is quantised in groups that are not neighbours (desc_act), which is read in plain "
+                       "layers only; choose a quantisation without it");
   }
 
   // Of each of `count` matrices, what NVFP4 keeps in a tensor beside them; other types have no such scale,

@@ -7,6 +7,7 @@
 // Vectors are copies, as floats.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -192,6 +193,8 @@ struct ModelTensors {
   RopeFrequencies rope;  // for the whole context length; no frequencies: positions are learned
   std::optional<RopeFrequencies> short_rope;  // longrope: for contexts within the original length
   std::optional<RopeFrequencies> local_rope;  // of layers with a window, where those differ
+  // Readers of matrices here that are not the file's: quantise_matrices()
+  std::vector<std::shared_ptr<const RowReader>> readers = {};
 
   // Every matrix that activations are multiplied with: layers and output head.
   template <class Visit>

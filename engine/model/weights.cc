@@ -54,6 +54,14 @@ bool append_converted(const std::vector<float>& row, TensorType type, std::byte*
   return fits;
 }
 
+// Columns where the order of a matrix took them from.
+void put_back(std::span<const std::int32_t> column_order, std::vector<float>& row) {
+  if (column_order.empty()) return;
+  const std::vector<float> ordered = row;
+  for (std::size_t i = 0; i < ordered.size(); ++i)
+    row[static_cast<std::size_t>(column_order[i])] = ordered[i];
+}
+
 Result<std::vector<std::byte>> converted(const MatrixSource& source, TensorType type) {
   std::vector<std::byte> bytes(static_cast<std::size_t>(bytes_in(type, source)));
   std::vector<float> row(static_cast<std::size_t>(source.columns));
@@ -62,6 +70,7 @@ Result<std::vector<std::byte>> converted(const MatrixSource& source, TensorType 
   for (std::size_t i = 0; i < static_cast<std::size_t>(source.rows); ++i) {
     kernels::dequantize(source.type, source.bytes.data() + i * source_stride, source.columns, row.data());
     for (float& weight : row) weight *= source.scale;
+    put_back(source.column_order, row);
     if (append_converted(row, type, bytes.data() + i * stride)) continue;
     return Error{
         .code = ErrorCode::kUnsupported,
@@ -392,15 +401,13 @@ std::int64_t planned_weight_bytes(const ModelTensors& tensors, WeightType dtype)
 
 bool has_quantised_weights(const ModelTensors& tensors) {
   bool any = false;
-  tensors.visit_multiplied(
-      [&](const MatrixSource& source) { any |= kernels::traits_of(source.type).quantised; });
+  tensors.visit_multiplied([&](const MatrixSource& source) { any |= kernels::meets_integers(source.type); });
   return any;
 }
 
 bool has_unquantised_weights(const ModelTensors& tensors) {
   bool any = false;
-  tensors.visit_multiplied(
-      [&](const MatrixSource& source) { any |= !kernels::traits_of(source.type).quantised; });
+  tensors.visit_multiplied([&](const MatrixSource& source) { any |= !kernels::meets_integers(source.type); });
   return any;
 }
 

@@ -13,9 +13,12 @@
 // number.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "kernels/cpu/isa.h"
 #include "kernels/cpu/simd/matmul_table.h"
@@ -32,6 +35,38 @@ constexpr bool includes(ActivationForm forms, ActivationForm form) {
   return (static_cast<std::uint8_t>(forms) & static_cast<std::uint8_t>(form)) != 0;
 }
 
+// MatrixSource::column_order; the backend keeps each once, so that equal ones have one address.
+using ColumnOrder = std::vector<std::int32_t>;
+
+// What rows are kept in for all matrices of an operation: forms, and the same of rows whose columns stand in
+// another order.
+class ActivationForms {
+ public:
+  // As many matrices with orders of their own read the same rows: queries, keys, values and a gate.
+  static constexpr std::size_t kMostOrders = 4;
+  struct Reordered {
+    const ColumnOrder* order = nullptr;
+    ActivationForm forms{};
+  };
+
+  constexpr ActivationForms(ActivationForm forms) : plain_(forms) {}  // NOLINT: implicit on purpose
+  // null: the rows' own order.
+  ActivationForms(ActivationForm forms, const ColumnOrder* order);
+
+  // REQUIRES: no more than kMostOrders orders together.
+  ActivationForms operator|(const ActivationForms& other) const;
+
+  ActivationForm plain() const { return plain_; }  // perhaps none
+  std::span<const Reordered> reordered() const { return {reordered_.data(), num_orders_}; }
+
+ private:
+  void add(const Reordered& reordered);
+
+  ActivationForm plain_{};
+  std::array<Reordered, kMostOrders> reordered_ = {};
+  std::size_t num_orders_ = 0;
+};
+
 // So many columns that a row of this width can stand in every form.
 constexpr std::int64_t whole_groups(std::int64_t columns) {
   return (columns + kGroupColumns - 1) / kGroupColumns * kGroupColumns;
@@ -43,7 +78,7 @@ class ActivationRows {
 
   // Room for `rows` rows of `columns` in the given forms; contents are undefined until set. Memory only
   // grows. REQUIRES: columns % 32 == 0 if the forms include kInt8 or kInt16.
-  void reserve(std::int64_t rows, std::int64_t columns, ActivationForm forms);
+  void reserve(std::int64_t rows, std::int64_t columns, const ActivationForms& forms);
 
   // What stands reserved, and what would for such rows.
   std::int64_t bytes() const;
@@ -53,12 +88,15 @@ class ActivationRows {
   void set_row(std::int64_t row, const float* values);
 
   // Takes a row of another object over, bit for bit. REQUIRES: row < rows(); the other has as many columns
-  // and at least these forms.
+  // and at least these forms; no other orders.
   void copy_row(std::int64_t row, const ActivationRows& from, std::int64_t from_row);
 
   std::int64_t rows() const { return rows_; }
   std::int64_t columns() const { return columns_; }
+  // Of the rows' own order.
   ActivationForm forms() const { return forms_; }
+  // These rows in another order of columns; null: themselves. REQUIRES: it is one of the reserved ones
+  const ActivationRows& in_order(const ColumnOrder* order) const;
 
   // Line of (row, g) is at [g * row_stride() + row]: rows of a tile lie side by side.
   //   float_lines  [ceil(columns / 16)][row_stride], the last one padded with zeros
@@ -69,6 +107,8 @@ class ActivationRows {
   std::int64_t row_stride() const { return row_stride_; }
 
  private:
+  std::int64_t reordered_bytes() const;
+
   const IntegerMatmulTable* table_;
   std::int64_t rows_ = 0, columns_ = 0, row_stride_ = 0;
   ActivationForm forms_ = ActivationForm::kFloat;
@@ -76,6 +116,16 @@ class ActivationRows {
   std::unique_ptr<Int8Line[]> int8_lines_;
   std::unique_ptr<Int16Line[]> int16_lines_;
   std::int64_t float_capacity_ = 0, int8_capacity_ = 0, int16_capacity_ = 0;  // lines
+  // Of reordered rows, the first num_orders_ in use. [rows][columns] in between, so that rows may be set in
+  // parallel.
+  struct Reordered {
+    const ColumnOrder* order = nullptr;
+    std::unique_ptr<ActivationRows> rows;
+  };
+  std::array<Reordered, ActivationForms::kMostOrders> reordered_;
+  std::size_t num_orders_ = 0;
+  std::vector<float> gathered_;
+  const InstructionSet isa_;
 };
 
 }  // namespace octavo::kernels::cpu

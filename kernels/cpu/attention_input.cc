@@ -16,12 +16,12 @@ void CpuBackend::attention_input(const AttentionInputWeights& weights, const Att
   const MatrixView k{key_rows_.reserve(rows * width), rows, width, width};
   const MatrixView v{value_rows_.reserve(rows * width), rows, width, width};
 
-  ActivationForm forms = query.activation_form();
+  ActivationForms forms = query.activation_forms();
   Product products[3] = {{&query, q}};
   std::size_t num_products = 1;
   if (key != nullptr) products[num_products++] = {key, k};
   if (value != nullptr) products[num_products++] = {value, v};
-  for (std::size_t i = 1; i < num_products; ++i) forms = forms | products[i].matrix->activation_form();
+  for (std::size_t i = 1; i < num_products; ++i) forms = forms | products[i].matrix->activation_forms();
   set_normalised(weights.norm, {x.data, rows, x.columns, x.stride}, {}, forms);
   multiply({products, num_products});
   for_each_row(rows, [&](std::int64_t row, std::int32_t) {

@@ -64,8 +64,18 @@ CpuBackend::CpuBackend(std::unique_ptr<ThreadPool> pool, Activation activation, 
 CpuBackend::~CpuBackend() = default;
 
 Result<std::unique_ptr<Matrix>> CpuBackend::prepare_matrix(const MatrixSource& source) {
-  OCTAVO_TRY(std::unique_ptr<Matrix> matrix, pack_matrix(source, activation_, isa_, *pool_, packed_memory_));
+  OCTAVO_TRY(std::unique_ptr<Matrix> matrix, pack_matrix(source, activation_, isa_, *pool_, packed_memory_,
+                                                         keep_column_order(source.column_order)));
   return matrix;
+}
+
+const ColumnOrder* CpuBackend::keep_column_order(std::span<const std::int32_t> columns) {
+  if (columns.empty()) return nullptr;
+  for (const auto& order : column_orders_) {
+    if (std::equal(order->begin(), order->end(), columns.begin(), columns.end())) return order.get();
+  }
+  column_orders_.push_back(std::make_unique<const ColumnOrder>(columns.begin(), columns.end()));
+  return column_orders_.back().get();
 }
 
 Result<std::unique_ptr<KvCache>> CpuBackend::allocate_kv_cache(const KvLayout& layout,
@@ -144,8 +154,8 @@ std::int64_t CpuBackend::panels_per_item(std::int64_t num_panels) const {
   return std::clamp(num_panels / (kItemsPerThread * pool_->num_threads()), std::int64_t{1}, kMostPanels);
 }
 
-void CpuBackend::set_activations(ConstMatrixView x, ActivationForm form) {
-  activations_.reserve(x.rows, x.columns, form);
+void CpuBackend::set_activations(ConstMatrixView x, const ActivationForms& forms) {
+  activations_.reserve(x.rows, x.columns, forms);
   for_each_row(x.rows, [&](std::int64_t row, std::int32_t) { activations_.set_row(row, x.row(row)); });
 }
 
@@ -157,10 +167,10 @@ void CpuBackend::normalise(const NormWeights& norm, const float* x, float* out) 
 }
 
 void CpuBackend::set_normalised(const NormWeights& norm, ConstMatrixView x,
-                                std::span<const std::int32_t> rows, ActivationForm form,
+                                std::span<const std::int32_t> rows, const ActivationForms& forms,
                                 ActivationRows& activations) {
   const std::int64_t num_rows = rows.empty() ? x.rows : static_cast<std::int64_t>(rows.size());
-  activations.reserve(num_rows, x.columns, form);
+  activations.reserve(num_rows, x.columns, forms);
   for_each_row(num_rows, [&](std::int64_t i, std::int32_t worker) {
     const std::int64_t row = rows.empty() ? i : rows[static_cast<std::size_t>(i)];
     if (norm.weight.empty()) return activations.set_row(i, x.row(row));

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/base/check.h"
@@ -254,13 +255,13 @@ class CpuBackend final : public Backend {
 
   // activations_ = rows 0..num_rows of x (or x[rows]), normalised first if there is a norm, in the given
   // form; or other rows than these.
-  void set_activations(ConstMatrixView x, ActivationForm form);
+  void set_activations(ConstMatrixView x, const ActivationForms& forms);
   void set_normalised(const NormWeights& norm, ConstMatrixView x, std::span<const std::int32_t> rows,
-                      ActivationForm form) {
-    set_normalised(norm, x, rows, form, activations_);
+                      const ActivationForms& forms) {
+    set_normalised(norm, x, rows, forms, activations_);
   }
   void set_normalised(const NormWeights& norm, ConstMatrixView x, std::span<const std::int32_t> rows,
-                      ActivationForm form, ActivationRows& activations);
+                      const ActivationForms& forms, ActivationRows& activations);
   // All products of activations_, as one parallel loop.
   void multiply(std::span<const Product> products);
 
@@ -350,7 +351,11 @@ class CpuBackend final : public Backend {
   const InstructionSet isa_;
   const KernelTable& kernels_;
 
+  // The one that equals these columns; null: none. Of the matrices that were prepared.
+  const ColumnOrder* keep_column_order(std::span<const std::int32_t> columns);
+
   PackedMemory packed_memory_;
+  std::vector<std::unique_ptr<const ColumnOrder>> column_orders_;
   ActivationRows activations_, head_activations_;        // the latter of project_heads
   std::vector<Scratch> worker_scratch_, draft_scratch_;  // one for each thread
   std::vector<SequenceRows> sequence_rows_;              // of the operation, if it is recurrent

@@ -35,7 +35,7 @@ void CpuBackend::embed_layers(const LayerEmbeddingWeights& weights, std::span<co
                               ConstMatrixView x, MatrixView out) {
   const auto& projection = static_cast<const PackedMatrix&>(*weights.projection);
   const std::int64_t width = projection.rows();
-  set_activations({x.data, out.rows, x.columns, x.stride}, projection.activation_form());
+  set_activations({x.data, out.rows, x.columns, x.stride}, projection.activation_forms());
   const Product products[] = {{&projection, out}};
   multiply(products);
   for_each_row(out.rows, [&](std::int64_t row, std::int32_t worker) {

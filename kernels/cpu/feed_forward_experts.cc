@@ -59,25 +59,26 @@ class Pieces {
 };
 
 // What gate, which may be missing, and up read.
-ActivationForm forms_of(const Matrix* gate, const Matrix& up) {
-  const ActivationForm form = packed(up).activation_form();
-  return gate == nullptr ? form : packed(gate)->activation_form() | form;
+ActivationForms forms_of(const Matrix* gate, const Matrix& up) {
+  const ActivationForms form = packed(up).activation_forms();
+  return gate == nullptr ? form : packed(gate)->activation_forms() | form;
 }
 
-ActivationForm routed_forms(const ExpertWeights& weights) {
+ActivationForms routed_forms(const ExpertWeights& weights) {
   return forms_of(weights.gate.empty() ? nullptr : weights.gate[0], *weights.up[0]);
 }
 
 // Of models without a shared expert the routed ones'.
-ActivationForm shared_forms(const ExpertWeights& weights) {
+ActivationForms shared_forms(const ExpertWeights& weights) {
   if (weights.shared_up == nullptr) return routed_forms(weights);
   return forms_of(weights.shared_gate, *weights.shared_up);
 }
 
 // Of what reads the normalised rows besides the router.
-ActivationForm row_forms(const ExpertWeights& weights) {
-  const ActivationForm routed =
-      weights.latent_down == nullptr ? routed_forms(weights) : packed(weights.latent_down)->activation_form();
+ActivationForms row_forms(const ExpertWeights& weights) {
+  const ActivationForms routed = weights.latent_down == nullptr
+                                     ? routed_forms(weights)
+                                     : packed(weights.latent_down)->activation_forms();
   return weights.shared_up == nullptr ? routed : routed | shared_forms(weights);
 }
 
@@ -119,9 +120,9 @@ void CpuBackend::choose_experts(const ExpertWeights& weights, ConstMatrixView x)
   const PackedMatrix& router = packed(*weights.router);
   OCTAVO_CHECK(router.activation_form() == ActivationForm::kFloat, "a router with rounded activations");
   if (weights.router_norm.weight.empty()) {
-    set_normalised(weights.norm, x, {}, router.activation_form() | row_forms(weights));
+    set_normalised(weights.norm, x, {}, router.activation_forms() | row_forms(weights));
   } else {
-    set_normalised(weights.router_norm, x, {}, router.activation_form());
+    set_normalised(weights.router_norm, x, {}, router.activation_forms());
   }
 
   StepExperts& step = *step_experts_;
@@ -148,7 +149,7 @@ void CpuBackend::set_expert_rows(const ExpertWeights& weights, ConstMatrixView x
   if (shared_has_norm)
     set_normalised(weights.shared_norm, x, {}, shared_forms(weights), step_experts_->shared_inputs);
   if (weights.router_norm.weight.empty()) return;  // they are there
-  const ActivationForm forms = routed_forms(weights);
+  const ActivationForms forms = routed_forms(weights);
   set_normalised(weights.norm, x, {}, shared_has_norm ? forms : forms | shared_forms(weights));
 }
 
@@ -250,9 +251,9 @@ void CpuBackend::multiply_hidden(const ExpertWeights& weights, std::int64_t num_
     }
   });
 
-  step.hidden.reserve(rows.num_slots(), width, packed(*weights.down[0]).activation_form());
+  step.hidden.reserve(rows.num_slots(), width, packed(*weights.down[0]).activation_forms());
   if (is_shared) {
-    step.shared_hidden.reserve(num_rows, shared_width, packed(weights.shared_down)->activation_form());
+    step.shared_hidden.reserve(num_rows, shared_width, packed(weights.shared_down)->activation_forms());
   }
   for_each_row(rows.num_slots() + (is_shared ? num_rows : 0), [&](std::int64_t i, std::int32_t) {
     const std::int64_t row = i - rows.num_slots();
@@ -314,7 +315,7 @@ void CpuBackend::sum_latent_outputs(const ExpertWeights& weights, std::int64_t n
   for_each_row(num_rows, [&](std::int64_t row, std::int32_t) {
     add_outputs(weights, row, sums.columns, sums.row(row));
   });
-  set_activations(sums, up.activation_form());
+  set_activations(sums, up.activation_forms());
   const Product products[] = {{&up, rows_in(product_rows_, num_rows, up.rows())}};
   multiply(products);
 }

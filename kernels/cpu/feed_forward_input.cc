@@ -16,8 +16,8 @@ void CpuBackend::feed_forward_input(const FeedForwardInputWeights& weights, Cons
   const MatrixView up_rows =
       has_both ? MatrixView{product_rows_.reserve(rows * width), rows, width, width} : out;
   const ConstMatrixView factors = up == nullptr ? weights.factors : ConstMatrixView(up_rows);
-  ActivationForm forms = first_matrix.activation_form();
-  if (has_both) forms = forms | up->activation_form();
+  ActivationForms forms = first_matrix.activation_forms();
+  if (has_both) forms = forms | up->activation_forms();
   set_normalised(weights.norm, x, {}, forms);
   for_each_panel_piece(first_matrix, [&](const PanelPiece& piece) {
     const auto [first_panel, last_panel, first, count] = piece;

@@ -40,8 +40,8 @@ void CpuBackend::gated_delta_net(const DeltaNetWeights& weights, const DeltaNetS
                           .beta = {gates + num_rows * heads, num_rows, heads, heads}};
 
   set_normalised(weights.norm, {x.data, num_rows, x.columns, x.stride}, {},
-                 query_key_value.activation_form() | gate.activation_form() | alpha.activation_form() |
-                     beta.activation_form());
+                 query_key_value.activation_forms() | gate.activation_forms() | alpha.activation_forms() |
+                     beta.activation_forms());
   const Product list[] = {
       {&query_key_value, rows.channels}, {&gate, out}, {&alpha, rows.alpha}, {&beta, rows.beta}};
   multiply(list);

@@ -32,11 +32,11 @@ void CpuBackend::multiply_latent_rows(const LatentInputWeights& weights, ConstMa
   const PackedMatrix& first = has_rank ? packed(weights.query_down) : query;
   const std::int64_t rank = has_rank ? first.rows() : 0;
   const MatrixView down{value_rows_.reserve(x.rows * rank), x.rows, rank, rank};
-  set_normalised(weights.norm, x, {}, first.activation_form() | key_value.activation_form());
+  set_normalised(weights.norm, x, {}, first.activation_forms() | key_value.activation_forms());
   const Product list[] = {{&first, has_rank ? down : queries}, {&key_value, keys}};
   multiply(list);
   if (!has_rank) return;
-  set_normalised(weights.query_norm, down, {}, query.activation_form());
+  set_normalised(weights.query_norm, down, {}, query.activation_forms());
   const Product behind[] = {{&query, queries}};
   multiply(behind);
 }

@@ -34,7 +34,7 @@ void CpuBackend::logits(const OutputHead& head, ConstMatrixView x, std::span<con
       item_sums_.reserve(logits_sum_floats(num_rows, matrix.rows()));  // [num_rows][num_items]
   float* const sums = maxima + num_rows * num_items;
 
-  set_normalised(head.norm, x, rows, matrix.activation_form());
+  set_normalised(head.norm, x, rows, matrix.activation_forms());
   pool_->parallel_for_in_runs(num_items, [&](std::int64_t item, std::int32_t) {
     const std::int64_t first_panel = item * kPanelsPerItem, first = item * kEntriesPerItem;
     const std::int64_t count = std::min(kEntriesPerItem, matrix.rows() - first);

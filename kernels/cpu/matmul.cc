@@ -63,7 +63,7 @@ const IntegerMatmulTable& integer_matmul_table(InstructionSet isa) {
 namespace {
 
 ActivationForm form_of(Activation activation, TensorType type) {
-  if (!traits_of(type).quantised) return ActivationForm::kFloat;
+  if (!meets_integers(type)) return ActivationForm::kFloat;
   switch (activation) {
     case Activation::kF32: return ActivationForm::kFloat;
     case Activation::kInt8: return ActivationForm::kInt8;
@@ -84,14 +84,16 @@ const TileKernels& kernels_of(InstructionSet isa, ActivationForm form) {
 }  // namespace
 
 Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource& source, Activation activation,
-                                                  InstructionSet isa, ThreadPool& pool,
-                                                  PackedMemory& memory) {
+                                                  InstructionSet isa, ThreadPool& pool, PackedMemory& memory,
+                                                  const ColumnOrder* column_order) {
+  OCTAVO_CHECK((column_order == nullptr) == source.column_order.empty(), "an order of columns gets lost");
   const PanelPlan plan = plan_panels(source.type, source.columns);
   std::unique_ptr<PackedMatrix> matrix(new PackedMatrix(source.rows, source.columns));
   matrix->format_ = plan.format;
   matrix->activation_form_ = form_of(activation, source.type);
   matrix->panel_bytes_ = plan.panel_bytes;
   matrix->scale_ = source.scale;
+  matrix->column_order_ = column_order;
   matrix->kernels_ = &kernels_of(isa, matrix->activation_form_);
   if (const int index = static_cast<int>(plan.format) - kFirstExpandable; index >= 0)
     matrix->expand_ = float_matmul_table(isa).expand[index];
@@ -320,8 +322,9 @@ void for_each_piece(Range whole, std::int64_t step, const Function& function) {
 
 }  // namespace
 
-void multiply_panels(const PackedMatrix& weights, const ActivationRows& activations, RowRange rows,
+void multiply_panels(const PackedMatrix& weights, const ActivationRows& all_orders, RowRange rows,
                      std::int64_t first_panel, std::int64_t last_panel, MatrixView out) {
+  const ActivationRows& activations = all_orders.in_order(weights.column_order());
   OCTAVO_CHECK(activations.columns() == weights.columns(), "%lld, %lld",
                static_cast<long long>(activations.columns()), static_cast<long long>(weights.columns()));
   OCTAVO_CHECK(includes(activations.forms(), weights.activation_form()), "form %d",

@@ -40,6 +40,8 @@ class PackedMatrix final : public Matrix {
   PanelFormat format() const { return format_; }
   // What multiply_panels wants to find in the ActivationRows.
   ActivationForm activation_form() const { return activation_form_; }
+  const ColumnOrder* column_order() const { return column_order_; }  // null: as the rows have them
+  ActivationForms activation_forms() const { return {activation_form_, column_order_}; }
 
   const std::byte* panel(std::int64_t index) const { return data_ + index * panel_bytes_; }
   std::int64_t panel_bytes() const { return panel_bytes_; }
@@ -49,7 +51,7 @@ class PackedMatrix final : public Matrix {
 
  private:
   friend Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource&, Activation, InstructionSet,
-                                                           ThreadPool&, PackedMemory&);
+                                                           ThreadPool&, PackedMemory&, const ColumnOrder*);
   PackedMatrix(std::int64_t rows, std::int64_t columns) : Matrix(rows, columns) {}
 
   PanelFormat format_ = PanelFormat::kF32;
@@ -59,13 +61,15 @@ class PackedMatrix final : public Matrix {
   const TileKernels* kernels_ = nullptr;
   ExpandFunction expand_ = nullptr;
   float scale_ = 1.0f;
+  const ColumnOrder* column_order_ = nullptr;  // outlives it
 };
 
 // Repacks weights of any type, panels in parallel. The matrix lives in `memory`, which outlives it; the
 // source is not needed afterwards. Unquantised types meet float activations whatever `activation` says. Error
-// kOutOfMemory.
+// kOutOfMemory. `column_order` is the source's, kept by somebody who outlives the matrix; null: none.
 Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource& source, Activation activation,
-                                                  InstructionSet isa, ThreadPool& pool, PackedMemory& memory);
+                                                  InstructionSet isa, ThreadPool& pool, PackedMemory& memory,
+                                                  const ColumnOrder* column_order = nullptr);
 
 // Rows first <= r < last of ActivationRows.
 struct RowRange {
@@ -76,7 +80,7 @@ struct RowRange {
 // < last_panel. Callers may run disjoint ranges of panels or rows at the same time.
 //   out  [rows.last, weights.rows()]; only the rows of `rows` are touched, so what stands before them may be
 //   anything
-// REQUIRES: activations.columns() == weights.columns(); its forms include weights.activation_form().
+// REQUIRES: activations.columns() == weights.columns(); its forms include weights.activation_forms().
 void multiply_panels(const PackedMatrix& weights, const ActivationRows& activations, RowRange rows,
                      std::int64_t first_panel, std::int64_t last_panel, MatrixView out);
 

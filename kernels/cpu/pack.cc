@@ -27,6 +27,9 @@ struct WeightGroup {
   std::uint16_t indices[8];
   std::uint32_t signs;
   std::uint8_t directions;
+  // Of types that no GGUF file holds.
+  float float_scale;
+  std::uint8_t zero;
 };
 
 std::uint8_t byte_at(const std::byte* source, std::int64_t index) {
@@ -354,6 +357,31 @@ void read_nvfp4(const std::byte* row, std::int64_t index, WeightGroup& group) {
   }
 }
 
+// ---- types that no GGUF file holds: blocks of so many groups
+
+template <int kGroups>
+void read_u4(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + (5 + 16 * kGroups) * (index / kGroups);
+  std::memcpy(&group.float_scale, block, sizeof group.float_scale);
+  group.zero = byte_at(block, 4);
+  copy_nibble_pairs(block + 5 + 16 * (index % kGroups), group);
+}
+
+template <int kGroups>
+void read_u8(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + (5 + kGroupColumns * kGroups) * (index / kGroups);
+  std::memcpy(&group.float_scale, block, sizeof group.float_scale);
+  group.zero = byte_at(block, 4);
+  std::memcpy(group.stored, block + 5 + kGroupColumns * (index % kGroups), kGroupColumns);
+}
+
+template <int kGroups>
+void read_f8(const std::byte* row, std::int64_t index, WeightGroup& group) {
+  const std::byte* block = row + (4 + kGroupColumns * kGroups) * (index / kGroups);
+  std::memcpy(&group.float_scale, block, sizeof group.float_scale);
+  std::memcpy(group.stored, block + 4 + kGroupColumns * (index % kGroups), kGroupColumns);
+}
+
 struct QuantisedType {
   PanelFormat format;
   void (*read_group)(const std::byte* row, std::int64_t index, WeightGroup& group);
@@ -386,6 +414,12 @@ QuantisedType quantised_type(TensorType type) {
     case TensorType::kNVFP4: return {PanelFormat::kTableE4m3, read_nvfp4};
     case TensorType::kQ1_0: return {PanelFormat::kOneBit, read_q1_0};
     case TensorType::kQ2_0: return {PanelFormat::kTwoBitsTwo, read_q2_0};
+    case TensorType::kU4_G32: return {PanelFormat::kNibblesZero, read_u4<1>};
+    case TensorType::kU4_G128: return {PanelFormat::kNibblesZeroFour, read_u4<4>};
+    case TensorType::kU8_G32: return {PanelFormat::kBytesZero, read_u8<1>};
+    case TensorType::kU8_G128: return {PanelFormat::kBytesZeroFour, read_u8<4>};
+    case TensorType::kF8_G32: return {PanelFormat::kFloat8, read_f8<1>};
+    case TensorType::kF8_G128: return {PanelFormat::kFloat8Four, read_f8<4>};
     case TensorType::kF32:
     case TensorType::kF16:
     case TensorType::kBF16: break;
@@ -456,6 +490,8 @@ void write_grid(const GridTraits& grid, const WeightGroup& group, std::int64_t r
 void write_weights(const StoredNumbers& numbers, const WeightGroup& group, std::int64_t row, std::byte* out) {
   if (numbers.grid != NumberGrid::kNone) {
     write_grid(traits_of(numbers.grid), group, row, out);
+  } else if (numbers.are_floats) {
+    for (int i = 0; i < kGroupColumns; ++i) put(out, i * kPanelRows + row, group.stored[i]);
   } else if (numbers.nibble_pairs) {
     for (int i = 0; i < 4; ++i) std::memcpy(out + 64 * i + 4 * row, group.stored + 4 * i, 4);
   } else {
@@ -467,6 +503,14 @@ void write_weights(const StoredNumbers& numbers, const WeightGroup& group, std::
 void write_words(bool has_min, const WeightGroup& group, std::int64_t row, std::byte* out) {
   put(out, row, group.scale_word);
   if (has_min) put(out, kPanelRows + row, group.min_word);
+}
+
+void write_head(const PanelTraits& traits, const WeightGroup& group, std::int64_t row, std::byte* out) {
+  if (traits.scales != ScaleLayout::kHeadZero && traits.scales != ScaleLayout::kHeadFloat)
+    return write_words(traits.has_min, group, row, out);
+  put(out, row, group.float_scale);
+  if (traits.scales == ScaleLayout::kHeadZero)
+    put(out + 4 * kPanelRows, row, to_byte(group.zero - traits.numbers.offset));
 }
 
 void write_six_bit_pair(const WeightGroup& group, std::int64_t row, std::byte* out) {
@@ -490,6 +534,8 @@ void write_scales(const PanelTraits& traits, const WeightGroup& group, std::int6
       put(out, row, to_byte(group.byte_scales[0] | group.byte_scales[1] << 4));
       return;
     case ScaleLayout::kHead:
+    case ScaleLayout::kHeadZero:
+    case ScaleLayout::kHeadFloat:
     case ScaleLayout::kOddWord: return;  // nothing besides what stands before the groups, or in their weights
     case ScaleLayout::kFloat:
     case ScaleLayout::kFloatHalves: OCTAVO_CHECK(false, "no file's weights are expanded ones");
@@ -508,7 +554,7 @@ void pack_quantised_row(TensorType type, const std::byte* source, std::int64_t c
   for (std::int64_t g = 0; g < columns / kGroupColumns; ++g) {
     quantised.read_group(source, g, group);
     if (traits.bytes.head > 0 && g % traits.bytes.head_groups == 0) {
-      write_words(traits.has_min, group, row, out);
+      write_head(traits, group, row, out);
       out += traits.bytes.head;
     }
     write_weights(traits.numbers, group, row, out);

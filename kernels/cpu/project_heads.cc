@@ -19,7 +19,7 @@ void CpuBackend::project_heads(std::span<const Matrix* const> heads, ConstMatrix
                static_cast<long long>(first.columns()), static_cast<long long>(out_part),
                static_cast<long long>(input_part));
 
-  head_activations_.reserve(num_heads * num_rows, first.columns(), first.activation_form());
+  head_activations_.reserve(num_heads * num_rows, first.columns(), first.activation_forms());
   for_each_row(num_heads * num_rows, [&](std::int64_t i, std::int32_t) {
     head_activations_.set_row(i, input.row(i % num_rows) + i / num_rows * input_part);
   });

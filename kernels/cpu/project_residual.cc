@@ -8,7 +8,7 @@ void CpuBackend::project_residual(const ProjectionWeights& weights, ConstMatrixV
   const std::int64_t rows = input.rows, width = matrix.rows();
   const bool has_norm = !weights.post_norm.weight.empty();
   const MatrixView product{product_rows_.reserve(rows * width), rows, width, width};
-  set_activations(input, matrix.activation_form());
+  set_activations(input, matrix.activation_forms());
   for_each_panel_piece(matrix, [&](const PanelPiece& piece) {
     const auto [first_panel, last_panel, first, count] = piece;
     multiply_panels(matrix, activations_, first_panel, last_panel, product);

@@ -23,7 +23,7 @@ void CpuBackend::short_convolution(const ShortConvolutionWeights& weights, const
   const MatrixView gates{products + num_rows * channels, num_rows, channels, channels};
 
   set_normalised(weights.norm, {x.data, num_rows, x.columns, x.stride}, {},
-                 input.activation_form() | input_gate.activation_form() | output_gate.activation_form());
+                 input.activation_forms() | input_gate.activation_forms() | output_gate.activation_forms());
   const Product list[] = {{&input, inputs}, {&input_gate, gates}, {&output_gate, out}};
   multiply(list);
   list_rows(batch, sequence_rows_);

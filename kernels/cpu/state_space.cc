@@ -28,7 +28,7 @@ void CpuBackend::state_space(const StateSpaceWeights& weights, const StateSpaceS
                             .decays = {times + num_rows * heads, num_rows, heads, heads}};
 
   set_normalised(weights.norm, {x.data, num_rows, x.columns, x.stride}, {},
-                 input.activation_form() | gate.activation_form() | time_step.activation_form());
+                 input.activation_forms() | gate.activation_forms() | time_step.activation_forms());
   const Product list[] = {{&input, rows.channels}, {&gate, out}, {&time_step, rows.times}};
   multiply(list);
   for_each_row(num_rows, [&](std::int64_t row, std::int32_t) {

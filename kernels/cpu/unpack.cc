@@ -5,6 +5,7 @@
 #include "kernels/cpu/pack.h"
 #include "kernels/dequantize.h"
 #include "kernels/dequantize_grids.h"
+#include "kernels/float8.h"
 
 namespace octavo::kernels::cpu {
 namespace {
@@ -103,6 +104,12 @@ void read_numbers(const StoredNumbers& stored, const std::byte* weights, std::in
   for (int& number : numbers) number -= stored.offset;
 }
 
+// Floats of 8 bits, column by column.
+void unpack_floats(const std::byte* weights, std::int64_t row, float scale, float* out) {
+  for (int i = 0; i < kGroupColumns; ++i)
+    out[i] = scale * Fp8E4m3::to_float(get<std::uint8_t>(weights, i * kPanelRows + row));
+}
+
 // ---- scales
 
 struct ScaleAndMin {
@@ -133,6 +140,8 @@ ScaleAndMin scale_and_min(const PanelTraits& traits, const std::byte* head, cons
     case ScaleLayout::kE4m3Halves:  // what stands for zero in a file is zero in a panel
       return {nvfp4_scale(static_cast<std::uint8_t>(byte(half) | 0x80)), 0.0f};
     case ScaleLayout::kHead: return factors();
+    case ScaleLayout::kHeadZero:
+    case ScaleLayout::kHeadFloat: return {get<float>(head, row), 0.0f};
     case ScaleLayout::kSuper: {
       const int low = byte(0), high = row_nibble(scales + kPanelRows, row);
       return {factors().scale * static_cast<float>(low & 63),
@@ -169,8 +178,17 @@ void unpack_quantised_row(const PanelTraits& traits, const std::byte* panel, std
       head = panel;
       panel += bytes.head;
     }
+    if (traits.numbers.are_floats) {
+      unpack_floats(panel, row, get<float>(head, row), out);
+      out += kGroupColumns;
+      panel += bytes.group();
+      continue;
+    }
     int numbers[kGroupColumns];
     read_numbers(traits.numbers, panel, row, numbers);
+    if (traits.scales == ScaleLayout::kHeadZero) {
+      for (int& number : numbers) number -= get<std::int8_t>(head + 4 * kPanelRows, row);
+    }
     for (int half = 0; half < 2; ++half) {
       const ScaleAndMin of_half = scale_and_min(traits, head, panel + bytes.weights, row, half);
       for (int i = 16 * half; i < 16 * half + 16; ++i) {

@@ -146,8 +146,9 @@ std::optional<DeviceBytes> CudaBackend::device_bytes() const {
 bool multiplies(TensorType type) { return !traits_of(type).quantised || is_quantised(type); }
 
 Result<std::unique_ptr<Matrix>> CudaBackend::prepare_matrix(const MatrixSource& source) {
-  OCTAVO_CHECK(multiplies(source.type) && source.scale == 1.0f, "a matrix of %s, scaled by %g",
-               traits_of(source.type).name.data(), static_cast<double>(source.scale));
+  OCTAVO_CHECK(multiplies(source.type) && source.scale == 1.0f && source.column_order.empty(),
+               "a matrix of %s, scaled by %g", traits_of(source.type).name.data(),
+               static_cast<double>(source.scale));
   OCTAVO_TRY(std::unique_ptr<DeviceMatrix> matrix, prepare_device_matrix(source));
   return std::unique_ptr<Matrix>(std::move(matrix));
 }

@@ -41,13 +41,16 @@ void round_activations(Activation activation, std::vector<float>& row) {
 ReferenceMatrix::ReferenceMatrix(const MatrixSource& source, Activation activation)
     : Matrix(source.rows, source.columns),
       weights_(static_cast<std::size_t>(source.rows * source.columns)),
-      activation_(traits_of(source.type).quantised ? activation : Activation::kF32),
-      scale_(source.scale) {
+      activation_(meets_integers(source.type) ? activation : Activation::kF32),
+      scale_(source.scale),
+      column_order_(source.column_order.begin(), source.column_order.end()) {
   dequantize(source.type, source.bytes.data(), source.rows * source.columns, weights_.data());
 }
 
 void ReferenceMatrix::multiply(const std::vector<float>& a, std::span<const float> bias, float* out) const {
   std::vector<float> row = a;
+  for (std::size_t i = 0; i < column_order_.size(); ++i)
+    row[i] = a[static_cast<std::size_t>(column_order_[i])];
   round_activations(activation_, row);
   for (std::int64_t n = 0; n < rows(); ++n) {
     double sum = bias.empty() ? 0.0 : double{bias[static_cast<std::size_t>(n)]};

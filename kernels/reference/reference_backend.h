@@ -39,6 +39,7 @@ class ReferenceMatrix final : public Matrix {
   std::vector<float> weights_;
   Activation activation_;
   float scale_;
+  std::vector<std::int32_t> column_order_;
 };
 
 class ReferenceKvCache final : public KvCache {

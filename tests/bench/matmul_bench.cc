@@ -32,12 +32,15 @@ namespace octavo::kernels::cpu {
 namespace {
 
 constexpr TensorType kTypes[] = {
-    TensorType::kQ4_0,   TensorType::kQ4_1,    TensorType::kQ4_K,  TensorType::kQ5_0,    TensorType::kQ5_1,
-    TensorType::kQ5_K,   TensorType::kQ8_0,    TensorType::kQ6_K,  TensorType::kQ2_K,    TensorType::kQ3_K,
-    TensorType::kIQ4_NL, TensorType::kIQ4_XS,  TensorType::kIQ3_S, TensorType::kIQ3_XXS, TensorType::kIQ2_S,
-    TensorType::kIQ2_XS, TensorType::kIQ2_XXS, TensorType::kIQ1_M, TensorType::kIQ1_S,   TensorType::kTQ1_0,
-    TensorType::kTQ2_0,  TensorType::kQ1_0,    TensorType::kQ2_0,  TensorType::kMXFP4,   TensorType::kNVFP4,
-    TensorType::kF32,    TensorType::kF16,     TensorType::kBF16};
+    TensorType::kQ4_0,    TensorType::kQ4_1,    TensorType::kQ4_K,    TensorType::kQ5_0,
+    TensorType::kQ5_1,    TensorType::kQ5_K,    TensorType::kQ8_0,    TensorType::kQ6_K,
+    TensorType::kQ2_K,    TensorType::kQ3_K,    TensorType::kIQ4_NL,  TensorType::kIQ4_XS,
+    TensorType::kIQ3_S,   TensorType::kIQ3_XXS, TensorType::kIQ2_S,   TensorType::kIQ2_XS,
+    TensorType::kIQ2_XXS, TensorType::kIQ1_M,   TensorType::kIQ1_S,   TensorType::kTQ1_0,
+    TensorType::kTQ2_0,   TensorType::kQ1_0,    TensorType::kQ2_0,    TensorType::kMXFP4,
+    TensorType::kNVFP4,   TensorType::kU4_G32,  TensorType::kU4_G128, TensorType::kU8_G32,
+    TensorType::kU8_G128, TensorType::kF8_G32,  TensorType::kF8_G128, TensorType::kF32,
+    TensorType::kF16,     TensorType::kBF16};
 
 struct NamedActivation {
   const char* name;

@@ -37,13 +37,17 @@ struct QuantBytes {
 
 struct TypeFacts {
   TensorType type;
-  std::vector<int> half_words;          // offsets of the 16-bit floats in a block
-  std::vector<QuantBytes> quant_bytes;  // empty: not quantised
-  int min_word = -1;                    // offset of the 16-bit float that multiplies the mins; -1: no mins
-  int scale_columns = 32;               // columns that share a scale
-  int exponent_byte = -1;               // offset of a scale that is a power of two; -1: none
-  int unit = 1;                         // what quants become of QuantBytes::one
+  std::vector<int> half_words = {};          // offsets of the 16-bit floats in a block
+  std::vector<QuantBytes> quant_bytes = {};  // empty: not quantised
+  int min_word = -1;       // offset of the 16-bit float that multiplies the mins; -1: no mins
+  int scale_columns = 32;  // columns that share a scale
+  int exponent_byte = -1;  // offset of a scale that is a power of two; -1: none
+  int unit = 1;            // what quants become of QuantBytes::one
   float matrix_scale = 1.0f;
+  int float_word = -1;      // offset of a scale that is a 32-bit float; -1: none
+  int zero_byte = -1;       // offset of a zero point, which makes the mins; -1: none
+  std::uint8_t zero = 0;    // the one that makes none
+  bool are_floats = false;  // the numbers, so that they meet floats only
 };
 
 // IQ2_XXS and IQ3_XXS: four words of seven signs under four bits of scale, every `stride` bytes.
@@ -99,6 +103,28 @@ const std::vector<TypeFacts>& all_types() {
       {TensorType::kTQ2_0, {64}, {{0, 64, 0xaa, 0}}},
       {TensorType::kQ1_0, {0}, {{2, 16, 0xff, 0}}},
       {TensorType::kQ2_0, {0}, {{2, 16, 0xaa, 0}}},
+      {.type = TensorType::kU4_G32,
+       .quant_bytes = {{5, 16, 0x99, 0x88}},
+       .float_word = 0,
+       .zero_byte = 4,
+       .zero = 8},
+      {.type = TensorType::kU4_G128,
+       .quant_bytes = {{5, 64, 0x99, 0x88}},
+       .float_word = 0,
+       .zero_byte = 4,
+       .zero = 8},
+      {.type = TensorType::kU8_G32,
+       .quant_bytes = {{5, 32, 129, 128}},
+       .float_word = 0,
+       .zero_byte = 4,
+       .zero = 128},
+      {.type = TensorType::kU8_G128,
+       .quant_bytes = {{5, 128, 129, 128}},
+       .float_word = 0,
+       .zero_byte = 4,
+       .zero = 128},
+      {.type = TensorType::kF8_G32, .quant_bytes = {{4, 32, 0x38, 0}}, .float_word = 0, .are_floats = true},
+      {.type = TensorType::kF8_G128, .quant_bytes = {{4, 128, 0x38, 0}}, .float_word = 0, .are_floats = true},
       {TensorType::kF32, {}, {}},
       {TensorType::kF16, {}, {}},
       {TensorType::kBF16, {}, {}},
@@ -107,6 +133,16 @@ const std::vector<TypeFacts>& all_types() {
 }
 
 bool is_quantised(const TypeFacts& facts) { return !facts.quant_bytes.empty(); }
+bool meets_integers(const TypeFacts& facts) { return is_quantised(facts) && !facts.are_floats; }
+bool has_mins(const TypeFacts& facts) { return facts.min_word >= 0 || facts.zero_byte >= 0; }
+
+// 0x7f and 0xff are no numbers.
+void make_floats_finite(const TypeFacts& facts, std::byte* block) {
+  for (const QuantBytes& range : facts.quant_bytes) {
+    for (int i = range.offset; i < range.offset + range.length; ++i)
+      if ((block[i] & std::byte{0x7f}) == std::byte{0x7f}) block[i] &= std::byte{0x87};
+  }
+}
 
 void set_word(std::byte* target, std::uint16_t word) { std::memcpy(target, &word, sizeof word); }
 
@@ -158,6 +194,9 @@ Weights random_weights(const TypeFacts& facts, std::int64_t rows, std::int64_t c
     if (facts.type == TensorType::kF32) std::memcpy(block, &value, sizeof value);
     if (facts.type == TensorType::kF16) set_word(block, float_to_half(value));
     if (facts.type == TensorType::kBF16) set_word(block, float_to_bfloat16(value));
+    if (facts.float_word >= 0) std::memcpy(block + facts.float_word, &value, sizeof value);
+    if (facts.are_floats) make_floats_finite(facts, block);
+    if (facts.zero_byte >= 0 && facts.zero == 8) block[facts.zero_byte] &= std::byte{15};
   });
   return weights;
 }
@@ -196,6 +235,7 @@ QuantisedRow quantised_row(const Weights& weights, std::int64_t row) {
                     {weights.bytes.begin() + row * size, weights.bytes.begin() + (row + 1) * size}};
     set_every_block(changed, [&](std::byte* block) {
       if (without_min && facts.min_word >= 0) set_word(block + facts.min_word, 0);
+      if (without_min && facts.zero_byte >= 0) block[facts.zero_byte] = std::byte{facts.zero};
       for (const QuantBytes& range : facts.quant_bytes) {
         for (int i = 0; i < range.length; ++i) {
           std::byte& byte = block[range.offset + i];
@@ -210,15 +250,16 @@ QuantisedRow quantised_row(const Weights& weights, std::int64_t row) {
   QuantisedRow result;
   result.scale = expand(true, [](const QuantBytes& range, std::byte& byte) { byte = std::byte{range.one}; });
   result.min.resize(result.scale.size());
-  if (facts.min_word >= 0) {
+  if (has_mins(facts)) {
     result.min =
         expand(false, [](const QuantBytes& range, std::byte& byte) { byte = std::byte{range.zero}; });
   }
   for (float& scale : result.scale) scale /= static_cast<float>(facts.unit);
   const std::vector<float> products = expand(true, [](const QuantBytes&, std::byte&) {});
   for (std::size_t i = 0; i < products.size(); ++i) {
-    result.quant.push_back(
-        result.scale[i] == 0.0f ? 0 : static_cast<std::int32_t>(products[i] / result.scale[i]));
+    result.quant.push_back(result.scale[i] == 0.0f
+                               ? 0
+                               : static_cast<std::int32_t>(std::nearbyint(products[i] / result.scale[i])));
   }
   return result;
 }
@@ -257,7 +298,7 @@ float integer_chain(const QuantisedRow& weights, const RoundedRow& activations, 
     }
     const float scale = activations.scale[first / 32];
     sum = std::fma(weights.scale[first] * scale, static_cast<float>(dot), sum);
-    if (facts.min_word >= 0) sum = std::fma(weights.min[first], scale * static_cast<float>(value_sum), sum);
+    if (has_mins(facts)) sum = std::fma(weights.min[first], scale * static_cast<float>(value_sum), sum);
   }
   return sum * facts.matrix_scale;
 }
@@ -284,7 +325,7 @@ double rounding_bound(double magnitude, std::int64_t columns) {
 Expected expect(const Weights& weights, std::span<const float> activations, std::int64_t rows,
                 Activation activation) {
   const auto columns = static_cast<std::size_t>(weights.columns);
-  const bool rounds = is_quantised(weights.facts) && activation != Activation::kF32;
+  const bool rounds = meets_integers(weights.facts) && activation != Activation::kF32;
   std::vector<RoundedRow> rounded;
   for (std::int64_t r = 0; rounds && r < rows; ++r) {
     const auto row = activations.subspan(static_cast<std::size_t>(r) * columns, columns);
@@ -389,7 +430,7 @@ class MatmulTest : public testing::TestWithParam<int> {
   const TypeFacts& facts() const { return all_types()[static_cast<std::size_t>(GetParam())]; }
 
   std::vector<Activation> activation_kinds() const {
-    if (!is_quantised(facts())) return {Activation::kF32};
+    if (!meets_integers(facts())) return {Activation::kF32};
     return {Activation::kInt8, Activation::kInt16, Activation::kF32};
   }
   std::vector<std::int64_t> column_counts(std::initializer_list<std::int64_t> counts) const {
@@ -560,6 +601,12 @@ TEST_P(MatmulTest, ExtremeWeightsAndActivationsAreExact) {
       if (facts().type == TensorType::kF32) std::memcpy(block, &value, sizeof value);
       if (facts().type == TensorType::kF16) set_word(block, float_to_half(value));
       if (facts().type == TensorType::kBF16) set_word(block, float_to_bfloat16(value));
+      if (facts().float_word >= 0) {
+        const float scale = random_() % 2 == 0 ? 1.0f : -0.75f;
+        std::memcpy(block + facts().float_word, &scale, sizeof scale);
+        if (facts().zero == 8) block[facts().zero_byte] &= std::byte{15};
+      }
+      if (facts().are_floats) make_floats_finite(facts(), block);
     });
     for (const Activation activation : activation_kinds()) {
       const Expected expected = expect(weights, values, 5, activation);
@@ -600,7 +647,7 @@ TEST_P(MatmulTest, ARowThatIsNotFiniteSpoilsOnlyItself) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, MatmulTest, testing::Range(0, 28),
+INSTANTIATE_TEST_SUITE_P(Types, MatmulTest, testing::Range(0, 34),
                          [](const testing::TestParamInfo<int>& info) {
                            return std::string(
                                traits_of(all_types()[static_cast<std::size_t>(info.param)].type).name);
@@ -659,6 +706,52 @@ TEST(Matmul, TheSmallestAndTheLargestPowersOfTwoAreExact) {
   }
 }
 
+// Matrices of one operation that have orders of their own, and one that has none.
+TEST(Matmul, ColumnsInAnotherOrderMeetTheirInputs) {
+  std::mt19937 random(kSeed);
+  const auto pool = make_pool(1);
+  PackedMemory memory;
+  const auto facts = *std::find_if(all_types().begin(), all_types().end(),
+                                   [](const TypeFacts& type) { return type.type == TensorType::kU4_G32; });
+  constexpr std::int64_t kColumns = 96, kOutputs = 20, kRows = 7;
+  const Weights weights = random_weights(facts, kOutputs, kColumns, random);
+  const std::vector<float> values = random_activations(kRows, kColumns, random);
+  std::array<ColumnOrder, 2> orders;
+  for (ColumnOrder& order : orders) {
+    order.resize(kColumns);
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<std::int32_t>(i);
+    std::shuffle(order.begin(), order.end(), random);
+  }
+  for (const Activation activation : {Activation::kInt8, Activation::kInt16, Activation::kF32}) {
+    for (const InstructionSet isa : usable_instruction_sets()) {
+      SCOPED_TRACE(std::string(instruction_set_name(isa)));
+      std::vector<std::unique_ptr<PackedMatrix>> matrices;
+      for (const ColumnOrder* const order :
+           std::initializer_list<const ColumnOrder*>{&orders[0], nullptr, &orders[1]}) {
+        MatrixSource source = weights.source();
+        if (order != nullptr) source.column_order = *order;
+        matrices.push_back(std::move(*pack_matrix(source, activation, isa, *pool, memory, order)));
+      }
+      ActivationRows activations(isa);
+      activations.reserve(kRows, kColumns,
+                          matrices[0]->activation_forms() | matrices[1]->activation_forms() |
+                              matrices[2]->activation_forms());
+      for (std::int64_t r = 0; r < kRows; ++r) activations.set_row(r, values.data() + r * kColumns);
+      for (const auto& matrix : matrices) {
+        std::vector<float> gathered = values;
+        if (const ColumnOrder* const order = matrix->column_order(); order != nullptr) {
+          for (std::size_t i = 0; i < gathered.size(); ++i) {
+            const std::size_t row = i / kColumns * kColumns;
+            gathered[i] = values[row + static_cast<std::size_t>((*order)[i % kColumns])];
+          }
+        }
+        const Expected expected = expect(weights, gathered, kRows, activation);
+        expect_outputs(multiply(*matrix, activations), kRows, kOutputs, expected, kOutputs);
+      }
+    }
+  }
+}
+
 TEST(Matmul, PanelsOfCommonTypesTakeNoMoreThanTheFile) {
   std::mt19937 random(kSeed);
   const auto pool = make_pool(1);
@@ -682,6 +775,12 @@ TEST(Matmul, PanelsOfCommonTypesTakeNoMoreThanTheFile) {
       case TensorType::kTQ2_0:
       case TensorType::kQ1_0:
       case TensorType::kQ2_0:
+      case TensorType::kU4_G32:
+      case TensorType::kU4_G128:
+      case TensorType::kU8_G32:
+      case TensorType::kU8_G128:
+      case TensorType::kF8_G32:
+      case TensorType::kF8_G128:
       case TensorType::kF32:
       case TensorType::kF16:
       case TensorType::kBF16:

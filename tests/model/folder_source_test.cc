@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstring>
@@ -14,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/base/half.h"
 #include "engine/model/gguf_file.h"
 #include "engine/model/hugging_face/families.h"
 #include "engine/model/model_config.h"
@@ -160,6 +162,104 @@ TEST(FolderSource, ALlamaHasTheSameBitsAsItsFile) {
     ASSERT_EQ(found.size(), expected.size());
     EXPECT_EQ(std::memcmp(found.data(), expected.data(), found.size() * sizeof(float)), 0)
         << worst_difference(found, expected);
+  }
+}
+
+// A layer of random integers of 4 bits in groups of 32, as GPTQ keeps it, and what it stands for as floats.
+struct GptqLayer {
+  std::vector<std::int32_t> words, zeros, groups;
+  std::vector<std::uint16_t> scales;
+  std::vector<float> floats;
+};
+
+GptqLayer random_gptq_layer(std::int64_t rows, std::int64_t columns, bool is_ordered,
+                            std::mt19937_64& random) {
+  constexpr std::int64_t kGroup = 32;
+  GptqLayer layer;
+  const std::int64_t num_groups = columns / kGroup;
+  for (std::int64_t i = 0; i < columns / 8 * rows; ++i)
+    layer.words.push_back(static_cast<std::int32_t>(random()));
+  // Zero points about the middle, less one.
+  for (std::int64_t i = 0; i < num_groups * rows / 8; ++i)
+    layer.zeros.push_back(static_cast<std::int32_t>((random() & 0x11111111u) + 0x66666666u));
+  for (std::int64_t i = 0; i < num_groups * rows; ++i)
+    layer.scales.push_back(static_cast<std::uint16_t>(0x2000 + random() % 0x400));
+  for (std::int64_t i = 0; i < columns; ++i) layer.groups.push_back(static_cast<std::int32_t>(i / kGroup));
+  if (is_ordered) std::ranges::shuffle(layer.groups, random);
+  const auto nibble = [](std::int32_t word, std::int64_t index) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(word) >> (4 * (index % 8)) & 15);
+  };
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const std::int64_t group = layer.groups[static_cast<std::size_t>(column)];
+      const std::int32_t zero =
+          nibble(layer.zeros[static_cast<std::size_t>(group * (rows / 8) + row / 8)], row) + 1;
+      const std::int32_t stored =
+          nibble(layer.words[static_cast<std::size_t>(column / 8 * rows + row)], column);
+      const float scale = half_to_float(layer.scales[static_cast<std::size_t>(group * rows + row)]);
+      layer.floats.push_back(scale * static_cast<float>(stored - zero));
+    }
+  }
+  return layer;
+}
+
+// Every linear layer quantised by itself, so that queries, keys and values have orders of their own, beside
+// the same model in floats.
+TEST(FolderSource, AGptqModelGivesTheLogitsOfItsFloats) {
+  for (const bool is_ordered : {false, true}) {
+    std::mt19937_64 random(12);
+    const test::TinyLlamaOptions options{.num_kv_heads = 2};
+    const std::int64_t width = options.embedding_length, hidden = options.feed_forward_length;
+    const std::int64_t keys = width / options.num_heads * options.num_kv_heads;
+    SafetensorsWriter floats, quantised;
+    const auto plain = [&](const std::string& name, std::int64_t rows, std::int64_t columns, float centre) {
+      Floats made{rows, columns, {}};
+      for (std::int64_t i = 0; i < std::max<std::int64_t>(rows, 1) * columns; ++i)
+        made.values.push_back(centre + 0.2f * (static_cast<float>(random() >> 40) * 0x1p-23f - 1.0f));
+      add(floats, name, made);
+      add(quantised, name, made);
+    };
+    const auto linear = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
+      const GptqLayer layer = random_gptq_layer(rows, columns, is_ordered, random);
+      add(floats, name + ".weight", {rows, columns, layer.floats});
+      const std::int64_t groups = columns / 32;
+      quantised.add(name + ".qweight", "I32", {columns / 8, rows}, std::as_bytes(std::span(layer.words)));
+      quantised.add(name + ".qzeros", "I32", {groups, rows / 8}, std::as_bytes(std::span(layer.zeros)));
+      quantised.add(name + ".scales", "F16", {groups, rows}, std::as_bytes(std::span(layer.scales)));
+      quantised.add(name + ".g_idx", "I32", {columns}, std::as_bytes(std::span(layer.groups)));
+    };
+    plain("model.embed_tokens.weight", test::kTinyVocabularySize, width, 0.0f);
+    for (std::int64_t i = 0; i < options.num_layers; ++i) {
+      const std::string layer = "model.layers." + std::to_string(i) + ".";
+      plain(layer + "input_layernorm.weight", 0, width, 1.0f);
+      linear(layer + "self_attn.q_proj", width, width);
+      linear(layer + "self_attn.k_proj", keys, width);
+      linear(layer + "self_attn.v_proj", keys, width);
+      linear(layer + "self_attn.o_proj", width, width);
+      plain(layer + "post_attention_layernorm.weight", 0, width, 1.0f);
+      linear(layer + "mlp.gate_proj", hidden, width);
+      linear(layer + "mlp.up_proj", hidden, width);
+      linear(layer + "mlp.down_proj", width, hidden);
+    }
+    plain("model.norm.weight", 0, width, 1.0f);
+    plain("lm_head.weight", test::kTinyVocabularySize, width, 0.0f);
+    const TemporaryFolder folder;
+    json config = llama_config(options);
+    config["tie_word_embeddings"] = false;
+    fs::create_directory(folder / "floats");
+    fs::create_directory(folder / "gptq");
+    floats.write(folder / "floats" / "model.safetensors");
+    quantised.write(folder / "gptq" / "model.safetensors");
+    write_text(folder / "floats" / "config.json", config.dump());
+    config["quantization_config"] = {
+        {"quant_method", "gptq"}, {"bits", 4}, {"group_size", 32}, {"desc_act", is_ordered}, {"sym", false}};
+    write_text(folder / "gptq" / "config.json", config.dump());
+    const std::vector<float> expected = logits(folder / "floats"), found = logits(folder / "gptq");
+    ASSERT_EQ(found.size(), expected.size());
+    EXPECT_LT(worst_difference(found, expected), 2e-5) << is_ordered;
+    // With rounded activations, whose groups are those of the order.
+    OneSequence rounded(folder / "gptq", cpu_backend(kernels::Activation::kInt16), 64);
+    EXPECT_LT(worst_difference(rounded.logits_of(some_tokens(), 7), expected), 2e-2) << is_ordered;
   }
 }
 

@@ -20,7 +20,8 @@ const std::map<std::string, std::set<std::string>>& allowed_includes() {
   using Names = std::set<std::string>;
   static const Names kKernelViews = {
       "kernels/backend.h",     "kernels/dequantize.h",  "kernels/kv_layout.h", "kernels/state_layout.h",
-      "kernels/paged_batch.h", "kernels/step_memory.h", "kernels/tensor.h"};
+      "kernels/paged_batch.h", "kernels/step_memory.h", "kernels/tensor.h",     "kernels/quantize.h",
+      "kernels/float8.h"};
   static const Names kPolicy = {"engine/base", "engine/api", "engine/block", "engine/scheduler"};
   // What app calls of the engine: values, the door and the parts that stand without it.
   static const Names kEngine = {"engine/api",

@@ -66,6 +66,13 @@ class RecipeReader final : public RowReader {
     return {};
   }
 
+  float scale_of(std::int64_t matrix) const override {
+    return part_of(matrix).scale_of(matrix % plan_.stored.count);
+  }
+  std::span<const std::int32_t> column_order_of(std::int64_t matrix) const override {
+    return part_of(matrix).column_order_of(matrix % plan_.stored.count);
+  }
+
  private:
   const StoredWeight& part_of(std::int64_t matrix) const {
     return *parts_[static_cast<std::size_t>(matrix / plan_.stored.count)].weight;

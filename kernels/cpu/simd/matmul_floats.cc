@@ -82,8 +82,11 @@ void expand_grid(const std::byte* panel, std::int64_t columns, std::byte* out) {
 // Quantised weights expanded on the way: w = fma(scale, stored, min).
 template <class Format>
 struct ExpandingProduct {
-  // Offset times scale may be infinite where the weight is not; the same number otherwise.
-  static constexpr bool kSubtractsFirst = Format::kScales == ScaleLayout::kPower;
+  static constexpr bool kAddsFloats = true;
+  // Offset times scale may be infinite where the weight is not, or have more bits than a float; the same
+  // number otherwise.
+  static constexpr bool kSubtractsFirst =
+      Format::kScales == ScaleLayout::kPower || Format::kScales == ScaleLayout::kHeadZero;
 
   static constexpr int panels_at_once(int rows) { return panels_of_tile(rows); }
 
@@ -103,6 +106,9 @@ struct ExpandingProduct {
       for (int p = 0; p < kPanels; ++p) {
         weights[p] = Format::group(panel + p * tile.panel_bytes, g);
         scales[p] = min_of_offset(Format::scales(panel + p * tile.panel_bytes, g));
+        if constexpr (Format::kScales == ScaleLayout::kHeadZero) {
+          scales[p].min[0] = sub(scales[p].min[0], Format::zero_points(panel + p * tile.panel_bytes, g));
+        }
       }
       add_half<0>(sums, weights, scales, lines);
       add_half<1>(sums, weights, scales, lines + tile.row_stride);
@@ -119,7 +125,7 @@ struct ExpandingProduct {
       for (int column = 0; column < 4; ++column) {
         OCTAVO_UNROLL
         for (int p = 0; p < kPanels; ++p) {
-          const F32x16 stored = stored_column<Format::kNumbers>(weights[p], 4 * kHalf + quad, column);
+          const F32x16 stored = number_of_column(weights[p], 4 * kHalf + quad, column);
           const F32x16 weight = kSubtractsFirst
                                     ? mul(scales[p].scale[kScale], add(stored, scales[p].min[kScale]))
                                     : fma(scales[p].scale[kScale], stored, scales[p].min[kScale]);
@@ -129,6 +135,14 @@ struct ExpandingProduct {
           }
         }
       }
+    }
+  }
+
+  OCTAVO_INLINE F32x16 number_of_column(const std::byte* weights, int quad, int column) {
+    if constexpr (Format::kNumbers.are_floats) {
+      return load_e4m3(reinterpret_cast<const std::uint8_t*>(weights) + (4 * quad + column) * kPanelRows);
+    } else {
+      return stored_column<Format::kNumbers>(weights, quad, column);
     }
   }
 

@@ -63,6 +63,8 @@ OCTAVO_INLINE void add_group(F32x16 (&sums)[kRows], const std::byte* weights, co
 
 template <class Format, class Line>
 struct IntegerProduct {
+  static constexpr bool kAddsFloats = false;
+
   static constexpr int panels_at_once(int) { return 1; }
 
   template <int kPanels, int kRows>

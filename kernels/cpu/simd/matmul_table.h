@@ -56,7 +56,16 @@ enum class PanelFormat : std::uint8_t {
   kTablePower,    // 8-bit exponent[16]: scale 2^(e - 128)           MXFP4
   kTableE4m3,     // floats of seven bits [2][16], half of them      NVFP4
                   // the scale
-  kBytes,         // f16 scale[16]                                   Q8_0; kFiveBits and others, expanded
+  // Head before each group, or ("Four") before each four: f32 scale[16], signed 8-bit zero[16], the zero
+  // point less the offset: the weight is scale * (stored - offset - zero).
+  kNibblesZero,      // U4_G32
+  kNibblesZeroFour,  // U4_G128
+  kBytesZero,        // U8_G32
+  kBytesZeroFour,    // U8_G128
+  // Floats of 8 bits, [32 columns][16 rows]; the same heads without zero points.
+  kFloat8,      // F8_G32
+  kFloat8Four,  // F8_G128
+  kBytes,       // f16 scale[16]                                     Q8_0; kFiveBits and others, expanded
   // Planes and grids, expanded: never in a matrix.
   kBytesMin,         // f16 scale[16], f16 min[16]
   kBytesSuper,       // 6-bit scales and mins, and 40 bytes of nothing
@@ -112,11 +121,14 @@ struct StoredNumbers {
   NibbleTable table = NibbleTable::kNone;  // what nibble pairs go through
   int shift = 0;                           // of planes: a stored number is so many bits higher than they say
   NumberGrid grid = NumberGrid::kNone;  // else nothing of the above is meant but the offset and the largest
+  bool are_floats = false;              // of 8 bits, column by column
 };
 
 // The offset of the second is small, so that sums of its products fit into 16 bits.
 inline constexpr StoredNumbers kIq4Numbers = {true, 4, 0, 128, 241, NibbleTable::kIq4};
 inline constexpr StoredNumbers kMxfp4Numbers = {true, 4, 0, 16, 28, NibbleTable::kMxfp4};
+inline constexpr StoredNumbers kFloat8Numbers = {
+    false, 8, 0, 0, 255, NibbleTable::kNone, 0, NumberGrid::kNone, true};
 
 struct StoredTable {
   std::uint8_t numbers[16];
@@ -170,6 +182,8 @@ enum class ScaleLayout : std::uint8_t {
   kPower,
   kHead,
   kFloat,
+  kHeadZero,
+  kHeadFloat,
   kOddNibble,
   kOddWord,
   // Of each half of a group.
@@ -218,6 +232,12 @@ inline constexpr PanelTraits kPanelTraits[kNumQuantisedFormats] = {
     {kIq4Numbers, ScaleLayout::kByte, false, {256, 16, 32}, PanelFormat::kTableByte},
     {kMxfp4Numbers, ScaleLayout::kPower, false, {256, 16, 0}, PanelFormat::kTablePower},
     {kMxfp4Numbers, ScaleLayout::kE4m3Halves, false, {256, 32, 0}, PanelFormat::kTableE4m3},
+    {{true, 4, 0, 8, 15}, ScaleLayout::kHeadZero, true, {256, 0, 80, 1}, PanelFormat::kNibblesZero},
+    {{true, 4, 0, 8, 15}, ScaleLayout::kHeadZero, true, {256, 0, 80, 4}, PanelFormat::kNibblesZeroFour},
+    {{false, 8, 0, 128, 255}, ScaleLayout::kHeadZero, true, {512, 0, 80, 1}, PanelFormat::kBytesZero},
+    {{false, 8, 0, 128, 255}, ScaleLayout::kHeadZero, true, {512, 0, 80, 4}, PanelFormat::kBytesZeroFour},
+    {kFloat8Numbers, ScaleLayout::kHeadFloat, false, {512, 0, 64, 1}, PanelFormat::kFloat8},
+    {kFloat8Numbers, ScaleLayout::kHeadFloat, false, {512, 0, 64, 4}, PanelFormat::kFloat8Four},
     {{false, 8, 0, 128, 255}, ScaleLayout::kHalf, false, {512, 32, 0}, PanelFormat::kBytes},
     {{false, 8, 0, 0, 31}, ScaleLayout::kHalf, true, {512, 64, 0}, PanelFormat::kBytesMin},
     {{false, 8, 0, 0, 31}, ScaleLayout::kSuper, true, {512, 64, 64}, PanelFormat::kBytesSuper},

@@ -50,6 +50,12 @@ struct GroupFormat {
       result.scale[0] = load_powers(source);
     } else if constexpr (kScales == ScaleLayout::kE4m3Halves) {
       for (int half = 0; half < 2; ++half) result.scale[half] = load_halved_e4m3(source + half * kPanelRows);
+    } else if constexpr (kScales == ScaleLayout::kHeadZero) {
+      result.scale[0] = load_floats(head(panel, index));
+      result.min[0] = sub(zero(), mul(result.scale[0], zero_points(panel, index)));
+    } else if constexpr (kScales == ScaleLayout::kHeadFloat) {
+      // Where numbers are loaded, they come divided by the factor.
+      result.scale[0] = mul(load_floats(head(panel, index)), set1(kE4m3Factor));
     } else if constexpr (kScales == ScaleLayout::kFloat || kScales == ScaleLayout::kFloatHalves) {
       for (int half = 0; half < kNumScales; ++half) {
         result.scale[half] = load_floats(source + half * 4 * kPanelRows);
@@ -60,6 +66,12 @@ struct GroupFormat {
       multiply_by_head(head(panel, index), result);
     }
     return result;
+  }
+
+  // Less the offset.
+  OCTAVO_INLINE F32x16 zero_points(const std::byte* panel,
+                                   std::int64_t index) requires(kScales == ScaleLayout::kHeadZero) {
+    return load_int8(reinterpret_cast<const std::int8_t*>(head(panel, index)) + 4 * kPanelRows);
   }
 
  private:
@@ -195,14 +207,18 @@ constexpr bool is_for_many_tiles(PanelFormat format) {
   return format > PanelFormat::kBytes && format < PanelFormat::kBytesGrid;
 }
 
+// Floats of 8 bits meet float activations only.
 template <template <class> class Product, int kRows, int kPlaneTiles, int kIndex = 0>
 constexpr void fill_quantised(TileKernels& kernels) {
   if constexpr (kIndex == 0) kernels.max_rows = kRows, kernels.max_plane_tiles = kPlaneTiles;
   if constexpr (kIndex < kNumQuantisedFormats) {
     constexpr auto kFormat = static_cast<PanelFormat>(kIndex);
     constexpr int kFirst = is_for_many_tiles(kFormat) ? least_expanded_rows(kRows, kPlaneTiles) : 1;
-    if constexpr (!is_always_expanded(kFormat))
-      fill_rows<Product<GroupFormat<kFormat>>, kRows, kFirst>(kernels.tiles[kIndex]);
+    using FormatProduct = Product<GroupFormat<kFormat>>;
+    if constexpr (!is_always_expanded(kFormat) &&
+                  (FormatProduct::kAddsFloats || !traits_of(kFormat).numbers.are_floats)) {
+      fill_rows<FormatProduct, kRows, kFirst>(kernels.tiles[kIndex]);
+    }
     fill_quantised<Product, kRows, kPlaneTiles, kIndex + 1>(kernels);
   }
 }

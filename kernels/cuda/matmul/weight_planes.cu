@@ -149,6 +149,12 @@ Group read_group(TensorType type, const std::byte* block, int index) {
     case TensorType::kTQ2_0:
     case TensorType::kQ1_0:
     case TensorType::kQ2_0:
+    case TensorType::kU4_G32:
+    case TensorType::kU4_G128:
+    case TensorType::kU8_G32:
+    case TensorType::kU8_G128:
+    case TensorType::kF8_G32:
+    case TensorType::kF8_G128:
     case TensorType::kNVFP4: OCTAVO_CHECK(false, "a type that is not multiplied with here: multiplies()");
   }
   return group;
