@@ -260,7 +260,8 @@ std::unique_ptr<ExperimentRun> start_figure_15(const ExperimentOptions& options)
       const bool is_more = i >= kSavings.size();
       const SavingCase& one = kSavings[is_more ? i - kSavings.size() : i];
       report.figures.push_back(compared(one.name + std::string(is_more ? ", lengths correlated" : ""), "%",
-                                        (*results)[i].saved_blocks, one.least, one.most,
+                                        (*results)[i].saved_blocks,
+                                        is_more ? std::nullopt : std::optional(one.least), one.most,
                                         one.is_alpaca ? "figure 15" : "section 6.3, a range for 2, 4 and 6"));
     }
     report.plots = {std::move(samples), std::move(beams)};

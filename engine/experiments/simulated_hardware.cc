@@ -48,6 +48,10 @@ StepTime step_time(const Platform& platform, const StepLoad& load) {
       2.0 * model.kv_bytes_per_token() / num_gpus * static_cast<double>(load.num_copied_tokens);
   time.copy_s = swap_s(platform, load.num_swapped_out_blocks + load.num_swapped_in_blocks) +
                 copied_bytes / (machine.bytes_per_s * costs.weight_bandwidth);
+  if (costs.copies_by_block) {
+    const double num_blocks = static_cast<double>(load.num_copied_tokens) / block_size;
+    time.copy_s += num_blocks * 2.0 * model.num_layers * kCopyCallS;
+  }
   if (load.num_rows > 0) {
     const double waiting_s = costs.least_step_s - time.total_s();
     time.host_s += std::max(0.0, waiting_s);

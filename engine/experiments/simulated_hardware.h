@@ -70,6 +70,7 @@ struct EngineCosts {
   double least_step_s;  // launching its kernels one by one takes so long, whatever they do
   bool is_paged;        // attention goes through a block table
   bool copies_kv;       // every step writes all keys and values to a new place
+  bool copies_by_block = false;  // within the device: one call for each block, layer, and of keys and values
 };
 
 // The authors' program: Python, Ray, PyTorch without graphs.

@@ -77,14 +77,14 @@ RequestLengths QuantileLengths::draw(UniformStream& uniform) const {
 
 ScriptedRequest Translations::draw(UniformStream& uniform) const {
   constexpr double kShape = 1.8;
-  const double input = weibull(kMeanInput - 0.5, kShape, uniform.next());
-  const double output = weibull(kMeanOutput - 0.5, kShape, uniform.next());
+  const double input = weibull(share_ * kMeanInput - 0.5, kShape, uniform.next());
+  const double output = weibull(share_ * kMeanOutput - 0.5, kShape, uniform.next());
   return {.lengths = {num_prefix_tokens_ + at_least_one(std::ceil(input)), at_least_one(std::ceil(output))},
           .num_shared_tokens = num_prefix_tokens_};
 }
 
 ScriptedRequest ChatTurns::draw(UniformStream& uniform) const {
-  const double stay = kMeanTurnsBefore / (1.0 + kMeanTurnsBefore);
+  const double stay = mean_turns_before_ / (1.0 + mean_turns_before_);
   const auto num_before = static_cast<std::int32_t>(std::log1p(-uniform.next()) / std::log(stay));
   const QuantileLengths& turns = sharegpt_lengths();
   RequestLengths lengths = turns.draw(uniform);
