@@ -10,6 +10,7 @@
 #include "app/commands/chat.h"
 #include "app/commands/command.h"
 #include "app/commands/compare_models.h"
+#include "app/commands/experiment.h"
 #include "app/commands/generate.h"
 #include "app/commands/inspect.h"
 #include "app/commands/models.h"
@@ -77,6 +78,7 @@ int run_command_line(int argc, const char* const* argv, const OpenWindow& open_w
   add_quantize_command(program, status);
   add_compare_models_command(program, status);
   add_bench_command(program, status);
+  add_experiment_command(program, status);
   program.parse_complete_callback([&program] { refuse_options_before_command(program); });
   try {
     program.parse(argc, argv);

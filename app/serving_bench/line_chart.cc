@@ -136,6 +136,7 @@ class ChartDrawing {
       points += place_text(x_of(point.x)) + "," + place_text(y_of(point.y)) + " ";
       if (chart_.lines[index].has_marks) marks += mark_at(index, x_of(point.x), y_of(point.y), colour);
     }
+    if (!chart_.lines[index].has_line) return marks;
     return "<polyline points=\"" + points + "\" fill=\"none\" stroke=\"" + colour +
            "\" stroke-width=\"2\"/>\n" + marks;
   }
@@ -143,7 +144,9 @@ class ChartDrawing {
   std::string legend(std::size_t index) const {
     const double y = kTop + 14 + kLegendLine * static_cast<double>(index);
     const char* const colour = kColours[index % kColours.size()];
-    return line_between(left_ + 10, y, left_ + 34, y, colour) + mark_at(index, left_ + 22, y, colour) +
+    const std::string line =
+        chart_.lines[index].has_line ? line_between(left_ + 10, y, left_ + 34, y, colour) : "";
+    return line + mark_at(index, left_ + 22, y, colour) +
            text_at(left_ + 42, y + 4, "start", chart_.lines[index].name);
   }
 

@@ -15,8 +15,9 @@ struct ChartPoint {
 };
 struct ChartLine {
   std::string name;
-  std::vector<ChartPoint> points;  // in the order of the line; what is not finite is left out
+  std::vector<ChartPoint> points = {};  // in the order of the line; what is not finite is left out
   bool has_marks = true;
+  bool has_line = true;  // false: marks alone, as of single measurements
 };
 struct LineChart {
   std::string title, x_label, y_label;

@@ -1,7 +1,6 @@
 // The experiment of the paper's figures 2, 13 and 15 without a model: an endless queue, first come first
 // served, keeps the pool of a scheduler saturated, and we look at what its slots hold in steady state.
-// Scheduler and block manager are the real ones; the "model" draws one fixed token for every target, and
-// whoever ran the experiment said which beam continues which.
+// Scheduler and block manager are the real ones (scripted_engine.h).
 #pragma once
 
 #include <cstdint>

@@ -75,15 +75,41 @@ RequestLengths QuantileLengths::draw(UniformStream& uniform) const {
   }
 }
 
+ScriptedRequest Translations::draw(UniformStream& uniform) const {
+  constexpr double kShape = 1.8;
+  const double input = weibull(share_ * kMeanInput - 0.5, kShape, uniform.next());
+  const double output = weibull(share_ * kMeanOutput - 0.5, kShape, uniform.next());
+  return {.lengths = {num_prefix_tokens_ + at_least_one(std::ceil(input)), at_least_one(std::ceil(output))},
+          .num_shared_tokens = num_prefix_tokens_};
+}
+
+ScriptedRequest ChatTurns::draw(UniformStream& uniform) const {
+  const double stay = mean_turns_before_ / (1.0 + mean_turns_before_);
+  const auto num_before = static_cast<std::int32_t>(std::log1p(-uniform.next()) / std::log(stay));
+  const QuantileLengths& turns = sharegpt_lengths();
+  RequestLengths lengths = turns.draw(uniform);
+  for (std::int32_t i = 0; i < num_before && lengths.num_prompt_tokens < kMostPromptTokens; ++i) {
+    const RequestLengths before = turns.draw(uniform);
+    lengths.num_prompt_tokens += before.num_prompt_tokens + before.num_output_tokens;
+  }
+  return {.lengths = {std::min(lengths.num_prompt_tokens, kMostPromptTokens),
+                      std::min(lengths.num_output_tokens, kMostOutputTokens)}};
+}
+
 RequestLengths AlpacaLengths::draw(UniformStream& uniform) const {
-  constexpr double kInputShape = 1.4, kOutputShape = 0.9;
-  constexpr double kRounding = 0.5;  // what rounding up adds on average
   while (true) {
-    const double input = weibull(kMeanInput - kRounding, kInputShape, uniform.next());
-    const double output = weibull(kMeanOutput - kRounding, kOutputShape, uniform.next());
-    const RequestLengths lengths{at_least_one(std::ceil(input)), at_least_one(std::ceil(output))};
+    const double input = uniform.next(), output = uniform.next();
+    const RequestLengths lengths = at(input, output);
     if (fits(lengths)) return lengths;
   }
+}
+
+RequestLengths AlpacaLengths::at(double input_quantile, double output_quantile) {
+  constexpr double kInputShape = 1.4, kOutputShape = 0.9;
+  constexpr double kRounding = 0.5;  // what rounding up adds on average
+  const double input = weibull(kMeanInput - kRounding, kInputShape, input_quantile);
+  const double output = weibull(kMeanOutput - kRounding, kOutputShape, output_quantile);
+  return {at_least_one(std::ceil(input)), at_least_one(std::ceil(output))};
 }
 
 }  // namespace octavo::paper

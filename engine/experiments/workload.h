@@ -64,6 +64,63 @@ class AlpacaLengths final : public LengthSource {
   static constexpr double kMeanInput = 19.31;
   static constexpr double kMeanOutput = 58.45;
   RequestLengths draw(UniformStream& uniform) const override;
+  // The lengths at these quantiles of input and output, each from 0 to below 1.
+  static RequestLengths at(double input_quantile, double output_quantile);
+};
+
+// One request: how long it is, and how much of its prompt it has in common with all others.
+struct ScriptedRequest {
+  RequestLengths lengths;
+  std::int32_t num_shared_tokens = 0;  // at the prompt's start; the rest is like no other's
+};
+
+// Where whole requests come from. Drawing is a function of the stream alone.
+class RequestSource {
+ public:
+  virtual ~RequestSource() = default;
+  virtual ScriptedRequest draw(UniformStream& uniform) const = 0;
+};
+
+// Requests that have nothing in common.
+class SingleRequests final : public RequestSource {
+ public:
+  // `lengths` outlives this object.
+  explicit SingleRequests(const LengthSource& lengths) : lengths_(lengths) {}
+  ScriptedRequest draw(UniformStream& uniform) const override { return {.lengths = lengths_.draw(uniform)}; }
+
+ private:
+  const LengthSource& lengths_;
+};
+
+// Translations from English to German behind examples that all have in common (section 6.4: 80 tokens with
+// one example, 341 with five). The paper does not give the lengths of what follows; these are Weibull's, as
+// wide as sentences are (standard deviation / mean 0.58).
+class Translations final : public RequestSource {
+ public:
+  // The means: sentences of WMT16's test set (newstest2016: 21 words of English, 22 of German) in tokens of
+  // LLaMA, 1.4 a word in English and 1.9 in German; or `share` of that.
+  static constexpr double kMeanInput = 30.0;
+  static constexpr double kMeanOutput = 42.0;
+  explicit Translations(std::int32_t num_prefix_tokens, double share = 1.0)
+      : num_prefix_tokens_(num_prefix_tokens), share_(share) {}
+  ScriptedRequest draw(UniformStream& uniform) const override;
+
+ private:
+  std::int32_t num_prefix_tokens_;
+  double share_;
+};
+
+// A turn of a chat whose prompt is what was said before, cut to its last 1,024 tokens; the answer has at most
+// 1,016 (section 6.5 and the authors' code). Of ShareGPT's chats only lengths of single turns are at hand:
+// the number of turns before this one is geometric. With a mean of 4 most prompts are cut, as in the paper.
+class ChatTurns final : public RequestSource {
+ public:
+  static constexpr std::int32_t kMostPromptTokens = 1'024, kMostOutputTokens = 1'016;
+  explicit ChatTurns(double mean_turns_before = 4.0) : mean_turns_before_(mean_turns_before) {}
+  ScriptedRequest draw(UniformStream& uniform) const override;
+
+ private:
+  double mean_turns_before_;
 };
 
 }  // namespace octavo::paper

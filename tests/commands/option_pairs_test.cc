@@ -107,6 +107,7 @@ class OptionPairs : public testing::Test {
         {{"tokenize"}, {{"--model", model}, {"--prompt", "a"}}},
         {{"inspect"}, {{"--model", model}}},
         {{"compare-models"}, {{"--model-a", model}, {"--model-b", model}, {"--text", path("text.txt")}}},
+        {{"experiment"}, {{"--name", "figure-19"}, {"--time-share", "0.001"}}},
         {{"bench", "speed"},
          {{"--model", model}, {"--prompt-tokens", "8"}, {"--output-tokens", "2"}, {"--repeat", "1"}}}};
   }
@@ -130,6 +131,9 @@ class OptionPairs : public testing::Test {
         {"--chat-template-kwargs", "{\"enable_thinking\":false}"},
         {"--logit-bias", "3=1"},
         {"--record", path("record.octrec")},
+        {"--name", "figure-19"},
+        {"--time-share", "0.001"},
+        {"--out", path("results")},
         {"--recording", path("nothing.octrec")},
         {"--shape", "gpt2-xl"},
         {"--memory", "1GiB"},

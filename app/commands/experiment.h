@@ -1,0 +1,12 @@
+// `octavo experiment`: the evaluation of the PagedAttention paper, on our scheduler and simulated hardware.
+#pragma once
+
+namespace CLI {
+class App;
+}
+
+namespace octavo::app {
+
+void add_experiment_command(CLI::App& program, int& status);
+
+}  // namespace octavo::app
