@@ -335,7 +335,7 @@ Result<std::string> inspect_shape(const InspectOptions& options) {
 
 // What an engine would refuse is refused here with the same sentence.
 Result<std::string> report_model(const InspectOptions& options, const ModelPreview& preview) {
-  const auto& [source, config, tensors, tokenizer] = preview.parts();
+  const auto& [source, config, tensors, tokenizer, notice] = preview.parts();
   const ModelDescription description = preview.describe();
   OCTAVO_TRY(const KvReport report,
              report_kv(options, model::kv_shape(config), static_cast<std::uint64_t>(config.context_length),
