@@ -20,6 +20,7 @@ sys.path.insert(0, str(GOLDEN))
 
 import gguf  # noqa: E402
 import torch  # noqa: E402
+import transformers  # noqa: E402
 from compare_tiny_models import Refusal, octavo_logprobs, vocabulary  # noqa: E402
 from compare_transformers import FAMILIES, RandomModel, build  # noqa: E402
 from tiny_shapes import VARIANTS, VOCABULARY, Shape  # noqa: E402
@@ -141,7 +142,9 @@ def save(network, folder):
 def of_configuration(runs, name):
     kind, config = BY_CONFIGURATION[name]
     random = np.random.default_rng(11)
-    network = AutoModelForCausalLM.from_config(AutoConfig.for_model(kind, **config), attn_implementation="eager").double().eval()
+    config = AutoConfig.for_model(kind, **config)
+    config._attn_implementation = config._experts_implementation = "eager"  # others know no float64
+    network = AutoModelForCausalLM.from_config(config).double().eval()
     with torch.no_grad():
         randomise(network, random)
     longest, num_tokens = LENGTHS.get(name, (None, 60))
@@ -213,6 +216,7 @@ def main():
     parser.add_argument("--default-model", type=pathlib.Path)
     arguments = parser.parse_args()
     torch.set_default_dtype(torch.float64)
+    transformers.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as temporary:
         folder = arguments.keep or pathlib.Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
