@@ -277,7 +277,7 @@ class PythonEngine {
             const auto answer = answers_.find(one.request_id);
             if (answer == answers_.end()) return;
             answer->second.add(event);
-            const auto id = static_cast<std::uint64_t>(one.request_id);
+            const auto id = one.request_id.value;
             if constexpr (std::is_same_v<Event, TokensGenerated>) {
               news.emplace_back(id, one.output_index, one.text, one.token_ids);
             } else if constexpr (std::is_same_v<Event, RequestFinished> ||
@@ -292,7 +292,7 @@ class PythonEngine {
 
   // The whole answer of a request that has ended, once; raises what made it fail.
   nb::dict take_answer(std::uint64_t id) {
-    const auto found = answers_.find(static_cast<RequestId>(id));
+    const auto found = answers_.find(RequestId{id});
     if (found == answers_.end()) raise({ErrorCode::kInvalidArgument, "there is no such request"});
     const std::vector<RequestOutput> answers = found->second.take();
     answers_.erase(found);
@@ -300,7 +300,7 @@ class PythonEngine {
     return python_of(answers.front());
   }
 
-  void cancel(std::uint64_t id) { engine_->cancel(static_cast<RequestId>(id)); }
+  void cancel(std::uint64_t id) { engine_->cancel(RequestId{id}); }
 
   std::vector<TokenId> encode(const std::string& text, bool add_special_tokens) const {
     return value_or_raise(engine_->tokenizer().encode(text, /*parse_special=*/true, add_special_tokens));
@@ -343,7 +343,7 @@ class PythonEngine {
     const std::int32_t num_outputs = request.sampling.num_outputs();
     const RequestId id = engine_->submit(std::move(request));
     answers_[id].expect(id, num_outputs);
-    return static_cast<std::uint64_t>(id);
+    return id.value;
   }
 
   std::unique_ptr<Engine> engine_;
