@@ -73,7 +73,7 @@ std::vector<Option> options_of(const Words& command) {
   return options;
 }
 
-class OptionPairs : public testing::Test {
+class OptionPairs : public ::testing::Test {
  protected:
   OptionPairs() {
     // Somebody else has the port that a server is told to use.

@@ -10,8 +10,11 @@
 namespace octavo::model {
 namespace {
 
+// transformers 5 calls the count num_local_experts in every family.
+std::int64_t count_of_experts(Translation& t) { return t.config.whole({"num_experts", "num_local_experts"}); }
+
 void copy_expert_counts(Translation& t, std::string_view count) {
-  t.copy_whole("expert_count", {count});
+  t.copy_whole("expert_count", {count, "num_local_experts"});
   t.copy_whole("expert_used_count", {"num_experts_per_tok", "num_experts_per_token"});
 }
 
@@ -65,8 +68,8 @@ void translate_qwen3_moe(Translation& t) {
   add_head_norms(t);
   for (std::int64_t i = 0; i < t.num_layers(); ++i) {
     add_router(t, i, layer_there(t, i) + "mlp.gate");
-    t.add_experts(i, layer_there(t, i) + "mlp.experts", t.config.whole({"num_experts"}), "gate_proj",
-                  "up_proj", "down_proj");
+    t.add_experts(i, layer_there(t, i) + "mlp.experts", count_of_experts(t), "gate_proj", "up_proj",
+                  "down_proj");
   }
 }
 
@@ -81,8 +84,8 @@ void translate_olmoe(Translation& t) {
   add_head_norms(t);
   for (std::int64_t i = 0; i < t.num_layers(); ++i) {
     add_router(t, i, layer_there(t, i) + "mlp.gate");
-    t.add_experts(i, layer_there(t, i) + "mlp.experts", t.config.whole({"num_experts"}), "gate_proj",
-                  "up_proj", "down_proj");
+    t.add_experts(i, layer_there(t, i) + "mlp.experts", count_of_experts(t), "gate_proj", "up_proj",
+                  "down_proj");
   }
 }
 

@@ -116,7 +116,9 @@ void copy_gemma4_heads(Translation& t) {
     heads.push_back(count < 1 || count > kMaxHeads ? 0 : static_cast<std::int32_t>(count));
   }
   t.set_kv_heads(std::move(heads));
-  if (global == 0) global = 512;  // as the configuration's class has it
+  // What a configuration leaves out is as its class has it; one that says what layers have apart from the
+  // others says this there.
+  if (global == 0) global = t.config.has("per_layer_config") ? local : 512;
   for (const char* suffix : {"attention.key_length", "attention.value_length", "rope.dimension_count"})
     t.add_whole(suffix, global, "global_head_dim");
   for (const char* suffix :

@@ -138,10 +138,12 @@ void translate_qwen3_next(Translation& t) {
 
 // ---- layers without heads of keys and values are the recurrent ones
 
-void add_heads_by_layer(Translation& t, std::string_view type_of_attention) {
+// transformers 5 calls such a layer "full_attention" in every family, before it was also "attention".
+void add_heads_by_layer(Translation& t) {
   std::vector<std::int32_t> heads;
   for (std::int64_t i = 0; i < t.num_layers(); ++i) {
-    heads.push_back(t.has_layer_type(i, type_of_attention) ? static_cast<std::int32_t>(t.num_kv_heads()) : 0);
+    const bool attends = t.has_layer_type(i, "full_attention") || t.has_layer_type(i, "attention");
+    heads.push_back(attends ? static_cast<std::int32_t>(t.num_kv_heads()) : 0);
   }
   t.set_kv_heads(heads);
 }
@@ -152,10 +154,14 @@ void copy_lfm2_keys(Translation& t, std::int64_t feed_forward_length) {
   t.add_whole("feed_forward_length", feed_forward_length, "intermediate_size");
   t.copy_rope(1'000'000.0);
   t.copy_whole("shortconv.l_cache", {"conv_L_cache"});
-  add_heads_by_layer(t, "full_attention");
+  add_heads_by_layer(t);
   t.add("token_embd.weight", t.stem("embed_tokens.weight"));
   t.add("token_embd_norm.weight", t.stem("embedding_norm.weight"));
-  t.ignored.push_back("lm_head.weight");
+  if (t.config.flag_or("tie_word_embeddings", t.config.flag_or("tie_embedding", true))) {
+    t.ignored.push_back("lm_head.weight");  // a copy
+  } else {
+    t.add("output.weight", "lm_head.weight");
+  }
   for (std::int64_t i = 0; i < t.num_layers(); ++i) {
     const std::string here = layer_here(i), there = layer_there(t, i);
     t.add_norm(here + "attn_norm", there + "operator_norm");
@@ -255,11 +261,11 @@ void translate_granitemoehybrid(Translation& t) {
   t.copy_number_or("residual_scale", {"residual_multiplier"}, 1.0);
   t.copy_number_or("logit_scale", {"logits_scaling"}, 1.0);
   t.copy_number_or("attention.scale", {"attention_multiplier"}, 1.0);
-  t.add_flag("rope.scaling.finetuned", t.config.text_or("position_embedding_type", "rope") == "rope",
+  t.add_flag("rope.scaling.finetuned", t.config.text_or("position_embedding_type", "nope") == "rope",
              "position_embedding_type");
   copy_state_space_keys(t, {"mamba_n_heads"}, {"mamba_d_head"}, {"mamba_n_groups"}, {"mamba_d_state"},
                         {"mamba_d_conv"});
-  add_heads_by_layer(t, "attention");
+  add_heads_by_layer(t);
   if (num_experts > 0) {
     t.add_whole("expert_count", num_experts, "num_local_experts");
     t.copy_whole("expert_used_count", {"num_experts_per_tok"});
@@ -290,7 +296,7 @@ void translate_granitemoehybrid(Translation& t) {
 // in the weights.
 void translate_falcon_h1(Translation& t) {
   copy_usual_keys(t);
-  require_flag(t, "mamba_norm_before_gate", true, !t.config.flag_or("mamba_rms_norm", false));
+  if (t.config.flag_or("mamba_rms_norm", false)) require_flag(t, "mamba_norm_before_gate", true, false);
   const std::int64_t heads = bounded(t.config.whole({"mamba_n_heads"})),
                      groups = bounded(t.config.whole({"mamba_n_groups"})),
                      state = bounded(t.config.whole({"mamba_d_state"})),
@@ -356,7 +362,9 @@ std::string nemotron_pattern(const Translation& t) {
   std::string pattern = t.config.text_or("hybrid_override_pattern", "");
   if (!pattern.empty()) return pattern;
   for (const std::string& kind : t.config.texts("layers_block_type")) {
-    pattern += kind == "mamba" ? 'M' : kind == "attention" ? '*' : kind == "mlp" ? '-' : 'E';
+    const bool attends = kind == "attention" || kind == "full_attention";
+    const bool recurs = kind == "mamba" || kind == "linear_attention";  // by transformers 5
+    pattern += recurs ? 'M' : attends ? '*' : kind == "mlp" ? '-' : 'E';
   }
   return pattern;
 }
