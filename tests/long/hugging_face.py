@@ -135,7 +135,7 @@ LENGTHS = {"phi3_long_within": (64, 60), "phi3_long_beyond": (128, 100)}
 
 
 def save(network, folder):
-    network.generation_config.eos_token_id = None  # a published one, beyond this vocabulary
+    network.config.eos_token_id = network.generation_config.eos_token_id = None  # of glm4: beyond this vocabulary
     network.float().save_pretrained(folder)
     write_vocabulary(folder)
 
