@@ -16,7 +16,7 @@ enum class WeightType { kAuto, kFloat16, kBfloat16, kFloat32 };  // of unquantis
 // What unquantised weights become when they are loaded; where a matrix does not divide into its blocks, what
 // kernels/quantize.h says. Embedding and output head: Q6_K, or Q8_0 where the others are.
 enum class WeightQuantisation { kNone, kQ8_0, kQ6_K, kQ5_K, kQ5_1, kQ5_0, kQ4_K, kQ4_1, kQ4_0 };
-enum class ActivationType { kAuto, kF32, kInt16, kInt8 };        // what quantised weights are multiplied with
+enum class ActivationType { kAuto, kF32, kInt16, kInt8 };  // what quantised weights are multiplied with
 enum class KvCacheType { kAuto, kF32, kF16, kBf16, kFp8E4m3, kFp8E5m2, kInt8 };
 enum class PreemptionPolicy { kAuto, kSwap, kRecompute, kCost };
 

@@ -7,7 +7,7 @@ namespace octavo::kernels::reference {
 
 double activated(FeedForwardActivation activation, double z) {
   if (activation == FeedForwardActivation::kSilu) return silu(z);
-  if (activation == FeedForwardActivation::kRelu) return z < 0.0 ? 0.0 : z;  // keeps a NaN
+  if (activation == FeedForwardActivation::kRelu) return z < 0.0 ? 0.0 : z;             // keeps a NaN
   if (activation == FeedForwardActivation::kSquaredRelu) return z < 0.0 ? 0.0 : z * z;  // keeps a NaN
   const double inner = std::sqrt(2.0 / std::numbers::pi) * (z + 0.044715 * z * z * z);
   return 0.5 * z * (1.0 + std::tanh(inner));

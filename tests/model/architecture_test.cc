@@ -397,7 +397,8 @@ TEST(Architectures, NameTheTensorThatIsMissingOrHasAnotherShape) {
       const bool is_of_norm =
           name.find("norm.") != std::string::npos && has_norm_biases;  // LayerNorm has one
       const bool needs_biases = is_of_norm || name.ends_with("ssm_dt.bias") || architecture == "gpt2" ||
-                                architecture == "gpt-oss" || architecture == "starcoder2";
+                                architecture == "gpt-oss" || architecture == "opt" ||
+                                architecture == "starcoder2";
       // Values come from keys, and scales are 1, where a file of gemma4 has none.
       const bool is_extra = architecture == "gemma4" &&
                             (name.ends_with("attn_v.weight") || name.ends_with("layer_output_scale.weight") ||

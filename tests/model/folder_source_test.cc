@@ -435,8 +435,8 @@ TEST(FolderSource, WhatIsWrongWithAConfigurationIsOneSentence) {
       {"layer_types", json::array({1, 2}), "layer_types is not a list of texts"},
       {"quantization_config", {{"quant_method", "bitsandbytes"}}, "bitsandbytes"},
       {"quantization_config", {{"quant_method", "aqlm"}}, "aqlm"},
-      {"quantization_config", {{"bits", 4}}, "quant_method"},
-      {"quantization_config", 4, "quantization_config is no object"},
+      {"quantization_config", {{"bits", 4}}, "quantization_config.group_size is missing"},
+      {"quantization_config", 4, "quantization_config is no list of names and values"},
   };
   for (const Case& each : kCases) {
     SCOPED_TRACE(std::string(each.name) + " " + each.value.dump());

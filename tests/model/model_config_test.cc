@@ -278,7 +278,8 @@ TEST(ModelConfig, EveryArchitectureNamesItsKeysAfterItself) {
     EXPECT_EQ(config.architecture, name);
     EXPECT_EQ(config.parts.name, name);
     EXPECT_EQ(config.num_kv_heads, architecture.has_latent_attention ? 1 : 4);
-    EXPECT_EQ(config.rope.rotary_dim, name == "gpt2" || name == "opt" || name.starts_with("nemotron_h") ? 0 : 64);
+    EXPECT_EQ(config.rope.rotary_dim,
+              name == "gpt2" || name == "opt" || name.starts_with("nemotron_h") ? 0 : 64);
     EXPECT_EQ(config.score_scale, name == "gemma4"                    ? 1.0
                                   : architecture.has_latent_attention ? 0.0625
                                                                       : 0.125);

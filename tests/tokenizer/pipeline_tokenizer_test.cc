@@ -125,7 +125,7 @@ TEST(PipelineTokenizer, SaysWhatIsWrongInOneSentence) {
        [](json& t) {
          t["normalizer"] = {{"type", "Bert\nNormalizer"}};
        },
-       "normalizer \"Bert\\x0ANormalizer\""},
+       "normalizer \"Bert\\x0aNormalizer\""},
       {"normalizer without a type", [](json& t) { t["normalizer"] = json::object(); }, "without a type"},
       {"unknown pre-tokenizer",
        [](json& t) {

@@ -142,6 +142,7 @@ TEST_F(CatalogueWindow, AFirstStartLeadsToABiggerModelByKeyboard) {
     context->Yield(3);
   });
   ASSERT_TRUE(is_loaded_from_hub()) << catalogue().download.sentence << state().model.problem;
+  draw_frames(4);
   play([](ImGuiTestContext* context) {
     context->KeyChars("Hello");
     context->KeyPress(ImGuiKey_Enter);
@@ -161,7 +162,6 @@ TEST_F(CatalogueWindow, TheCatalogueSearchesLooksIntoFilesAndGetsOne) {
     IM_CHECK(catalogue().open);
   });
   EXPECT_TRUE(hub_->seen().empty());
-  in_every_look([&](const std::string& look) { write_screenshot("catalogue-" + look); });
   play([](ImGuiTestContext* context) {
     context->KeyChars("another");
     context->KeyPress(ImGuiKey_Enter);
@@ -169,6 +169,7 @@ TEST_F(CatalogueWindow, TheCatalogueSearchesLooksIntoFilesAndGetsOne) {
   ASSERT_TRUE(loop_until([this] { return !catalogue().is_searching && catalogue().found.size() == 1; }))
       << catalogue().problem;
   perform(act::SearchHub{});
+  in_every_look([&](const std::string& look) { write_screenshot("catalogue-" + look); });
   perform(act::ShowRepository{best_.repository, best_.type});
   ASSERT_TRUE(loop_until([this] {
     const auto& files = catalogue().repository.files;

@@ -370,6 +370,10 @@ namespace {
 
 // Labels of what asks for more, of what is under way, and ranges: their ellipsis leaves nothing out.
 constexpr const char* kOwnEllipses[] = {"Remote…",
+                                        "Get models…",
+                                        "More models…",
+                                        "looking into it…",
+                                        "Asking the hub…",
                                         "Server for other programs…",
                                         "Choose a model file…",
                                         "Try a tiny pool…",

@@ -146,7 +146,10 @@ const char* fit_text(CatalogueFit fit) {
 
 void ModelCatalogueView::draw(const Frame& frame, const UiState& state) {
   const CatalogueState& catalogue = state.catalogue;
-  if (catalogue.open && !was_open_) query_ = catalogue.query.value_or(std::string());
+  if (catalogue.open && !was_open_) {
+    query_ = catalogue.query.value_or(std::string());
+    frames_to_focus_ = 2;  // the dialog that led here closes first
+  }
   was_open_ = catalogue.open;
   const DialogOptions dialog{.id = "model_catalogue",
                              .title = "Get models",
@@ -177,7 +180,7 @@ void ModelCatalogueView::draw(const Frame& frame, const UiState& state) {
 }
 
 void ModelCatalogueView::draw_left(const Frame& frame, const CatalogueState& catalogue, ImVec2 extent) {
-  if (ImGui::IsWindowAppearing()) take_keyboard("##hub_query");
+  if (frames_to_focus_ > 0 && --frames_to_focus_ == 0) take_keyboard("##hub_query");
   if (text_field(frame, "##hub_query", query_, "Search " + catalogue.host, extent.x,
                  ImGuiInputTextFlags_EnterReturnsTrue))
     frame.actions.push(actions::SearchHub{query_});

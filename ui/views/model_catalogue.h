@@ -20,6 +20,7 @@ class ModelCatalogueView {
   void draw_right(const Frame& frame, const CatalogueState& catalogue, ImVec2 extent);
 
   bool was_open_ = false;
+  int frames_to_focus_ = 0;
   std::string query_;
 };
 

@@ -86,13 +86,17 @@ void draw_no_model(const Frame& frame, const UiState& state, float width) {
                "Fits its memory, and writes as fast as you read", ButtonKind::kPrimary, offer_width);
   }
   gap(frame, 16);
-  if (button(frame, "choose_model", "Choose a model file…", {.icon = Icon::kFolder}))
+  const ButtonOptions choose{.icon = Icon::kFolder}, more{.icon = Icon::kSearch};
+  const float all_buttons = button_width(frame, "Choose a model file…", choose) +
+                            button_width(frame, "More models…", more) + button_width(frame, "Try again", {}) +
+                            frame.px(20);
+  const auto next = [&] { all_buttons > width ? gap(frame, 8) : beside(frame, 10); };
+  if (button(frame, "choose_model", "Choose a model file…", choose))
     frame.actions.push(actions::OpenModelPicker{});
-  beside(frame, 10);
-  if (button(frame, "open_catalogue", "More models…", {.icon = Icon::kSearch}))
-    frame.actions.push(actions::OpenCatalogue{});
+  next();
+  if (button(frame, "open_catalogue", "More models…", more)) frame.actions.push(actions::OpenCatalogue{});
   if (model.path.empty()) return;
-  beside(frame, 10);
+  next();
   if (button(frame, "load_again", "Try again")) frame.actions.push(actions::LoadModel{});
 }
 
