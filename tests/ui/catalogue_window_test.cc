@@ -162,12 +162,16 @@ TEST_F(CatalogueWindow, TheCatalogueSearchesLooksIntoFilesAndGetsOne) {
     IM_CHECK(catalogue().open);
   });
   EXPECT_TRUE(hub_->seen().empty());
+  draw_frames(4);
   play([](ImGuiTestContext* context) {
+    context->SetRef("model_catalogue");
+    context->ItemClick("**/##hub_query");
     context->KeyChars("another");
     context->KeyPress(ImGuiKey_Enter);
   });
   ASSERT_TRUE(loop_until([this] { return !catalogue().is_searching && catalogue().found.size() == 1; }))
-      << catalogue().problem;
+      << catalogue().problem << " searched for " << catalogue().query.value_or("nothing") << ", found "
+      << catalogue().found.size();
   perform(act::SearchHub{});
   in_every_look([&](const std::string& look) { write_screenshot("catalogue-" + look); });
   perform(act::ShowRepository{best_.repository, best_.type});

@@ -83,7 +83,7 @@ void draw_no_model(const Frame& frame, const UiState& state, float width) {
       gap(frame, 12);
     }
     draw_offer(frame, catalogue, *catalogue.better, "better", "A better model for this computer",
-               "Fits its memory, and writes as fast as you read", ButtonKind::kPrimary, offer_width);
+               "Fits, and writes as fast as you read", ButtonKind::kPrimary, offer_width);
   }
   gap(frame, 16);
   const ButtonOptions choose{.icon = Icon::kFolder}, more{.icon = Icon::kSearch};
