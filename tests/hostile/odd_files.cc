@@ -34,7 +34,7 @@ void add_odd_files(HostileFiles& files) {
     tiny_draft().write(folder / "file.gguf");
     return folder / "file.gguf" / "below.gguf";
   });
-  add("folder", "G14", "is a directory", [](const fs::path& folder) {
+  add("folder", "G14", "holds neither a config.json nor a .gguf file", [](const fs::path& folder) {
     fs::create_directories(folder / "folder.gguf");
     return folder / "folder.gguf";
   });
