@@ -148,7 +148,7 @@ void ModelCatalogueView::draw(const Frame& frame, const UiState& state) {
   const CatalogueState& catalogue = state.catalogue;
   if (catalogue.open && !was_open_) {
     query_ = catalogue.query.value_or(std::string());
-    frames_to_focus_ = 4;  // the dialog that led here closes first, and gives the keyboard back
+    frames_to_focus_ = 4;  // when the dialog has settled
   }
   was_open_ = catalogue.open;
   const DialogOptions dialog{.id = "model_catalogue",

@@ -10,7 +10,7 @@
 namespace octavo::model {
 namespace {
 
-// transformers 5 calls the count num_local_experts in every family.
+// transformers 5 writes num_local_experts where earlier versions and published folders have num_experts.
 std::int64_t count_of_experts(Translation& t) { return t.config.whole({"num_experts", "num_local_experts"}); }
 
 void copy_expert_counts(Translation& t, std::string_view count) {
