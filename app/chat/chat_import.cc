@@ -224,7 +224,7 @@ class ChatFile {
   bool take(const JsonPath& path, json& object) {
     const std::size_t begin = !path.empty() && !path.front() ? 1 : 0;  // after the place in the list of chats
     if (path.size() == begin) return take_chat(object);
-    if (ChatFromJson::is_message(path, begin)) return own_.add_message(object), true;
+    if (ChatFromJson::is_message(path, begin)) return own_->add_message(std::move(object)), true;
     if (path.size() == begin + 2 && path[begin] == "mapping")
       return take_node(path, chatgpt_node(object, left_out_));
     const std::size_t inner = path[begin] == "chat" ? begin + 1 : begin;
@@ -246,7 +246,7 @@ class ChatFile {
   bool take_chat(const json& rest) {
     auto read = read_one(rest);
     tree_.clear();
-    own_ = {};
+    own_.emplace();
     ++num_read_;
     if (read && !*read && !failed_) failed_ = read->error();
     if (!read && !failed_)
@@ -282,13 +282,13 @@ class ChatFile {
       return with_foreign_sampling(std::move(read));
     }
     if (text_member(rest, "format").empty()) return std::nullopt;
-    return std::move(own_).finish(rest, name_);
+    return std::move(*own_).finish(rest, name_);
   }
 
   const std::string_view name_;
   // Of the chat that is being read.
   Tree tree_;
-  ChatFromJson own_;
+  std::optional<ChatFromJson> own_{std::in_place};
 
   std::size_t num_read_ = 0;
   std::vector<Chat> chats_;

@@ -19,6 +19,8 @@ using nlohmann::json;
 
 constexpr std::string_view kFormat = "octavo-conversation";
 constexpr int kVersion = 1;
+// Enough that a thread costs nothing beside them, and few megabytes.
+constexpr std::size_t kMessagesInBatch = 2'048;
 constexpr std::uint64_t kLatestMs = 253'402'300'799'999;  // the end of the year 9999
 
 double milliseconds(std::int64_t us) { return static_cast<double>(us) / 1000.0; }
@@ -274,9 +276,9 @@ std::string chat_to_json(const Chat& chat) {
 
 Result<Chat> chat_from_json(std::string_view text, std::string_view name) {
   ChatFromJson reading;
-  const json rest = parse_in_parts(text, [&](const JsonPath& path, const json& object) {
+  const json rest = parse_in_parts(text, [&](const JsonPath& path, json& object) {
     const bool taken = ChatFromJson::is_message(path, 0);
-    if (taken) reading.add_message(object);
+    if (taken) reading.add_message(std::move(object));
     return taken;
   });
   if (rest.is_discarded()) return damaged(name, "it is not JSON");
@@ -287,13 +289,27 @@ bool ChatFromJson::is_message(const JsonPath& path, std::size_t begin) {
   return path.size() == begin + 2 && path[begin] == "messages" && !path[begin + 1];
 }
 
-void ChatFromJson::add_message(const json& message) {
-  if (!problem_.empty()) return;
-  const auto read = read_message(message, chat_, active_);
-  if (!read) problem_ = read.error().message;
+ChatFromJson::ChatFromJson() = default;
+ChatFromJson::~ChatFromJson() = default;
+
+void ChatFromJson::add_message(json message) {
+  batch_.push_back(std::move(message));
+  if (batch_.size() < kMessagesInBatch) return;
+  if (reading_.valid()) reading_.get();
+  reading_ = std::async(std::launch::async, [this, batch = std::exchange(batch_, {})] { read(batch); });
+}
+
+void ChatFromJson::read(const std::vector<json>& batch) {
+  for (const json& message : batch) {
+    if (!problem_.empty()) return;
+    const auto read = read_message(message, chat_, active_);
+    if (!read) problem_ = read.error().message;
+  }
 }
 
 Result<Chat> ChatFromJson::finish(const json& rest, std::string_view name) && {
+  if (reading_.valid()) reading_.get();
+  read(batch_);
   Reader reader(rest, "it");
   if (reader.text("format") != kFormat) reader.fail("does not say \"format\": \"octavo-conversation\"");
   if (reader.unsigned_integer("version").value_or(0) != kVersion) reader.fail("has a version other than 1");

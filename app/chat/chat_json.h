@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstddef>
+#include <future>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -37,21 +38,32 @@ std::string chat_to_json(const Chat& chat);
 // a file's name.
 Result<Chat> chat_from_json(std::string_view json, std::string_view name);
 
-// The same from the parts of a file that may hold more than one chat.
+// The same from the parts of a file that may hold more than one chat. Of a long chat the messages are read in
+// batches, each on a thread of its own while the caller parses the next: half of the work of a file is done
+// beside the other.
 class ChatFromJson {
  public:
+  ChatFromJson();
+  ~ChatFromJson();  // waits for the batch that is being read
+  ChatFromJson(const ChatFromJson&) = delete;
+  ChatFromJson& operator=(const ChatFromJson&) = delete;
+
   // Whether the path, from the chat on, is that of a message.
   static bool is_message(const JsonPath& path, std::size_t begin);
 
   // In the order of the file. What is wrong with one is said by `finish`.
-  void add_message(const nlohmann::json& message);
+  void add_message(nlohmann::json message);
   // `rest` is the chat without its messages.
   Result<Chat> finish(const nlohmann::json& rest, std::string_view name) &&;
 
  private:
+  void read(const std::vector<nlohmann::json>& batch);
+
   Chat chat_;
   std::vector<MessageId> active_;
   std::string problem_;  // of the first message that is wrong
+  std::vector<nlohmann::json> batch_;
+  std::future<void> reading_;  // while it runs, the three first belong to it
 };
 
 }  // namespace octavo::app

@@ -74,6 +74,34 @@ TEST(ChatJson, WhatWasErasedIsInNoFile) {
   EXPECT_EQ(after->find(after->active_leaf())->content, "but this");
 }
 
+// Long enough to be read in batches, on more than one thread.
+TEST(ChatJson, ALongChatComesBackInItsOrder) {
+  Chat before;
+  MessageId last = kRootMessage;
+  for (int i = 0; i < 10'000; ++i) {
+    const MessageId parent = i % 1'000 == 999 ? MessageId{1} : last;  // a branch now and then
+    last = before.append(parent, i % 2 == 0 ? Role::kUser : Role::kAssistant, "message " + std::to_string(i));
+  }
+  const auto after = chat_from_json(chat_to_json(before), "test");
+  ASSERT_TRUE(after) << after.error().message;
+  EXPECT_EQ(chat_to_json(*after), chat_to_json(before));
+}
+
+TEST(ChatJson, TheFirstWrongMessageOfALongChatIsNamed) {
+  Chat chat;
+  for (int i = 0; i < 10'000; ++i)
+    chat.append(MessageId{static_cast<std::uint64_t>(i)}, Role::kUser, "text " + std::to_string(i) + ".");
+  std::string json = chat_to_json(chat);
+  for (const char* text : {"text 4999.", "text 9998."}) {
+    const std::size_t role = json.find("user", json.find(text));  // keys are in the order of the alphabet
+    ASSERT_NE(role, std::string::npos);
+    json.replace(role, 4, "none");
+  }
+  const auto read = chat_from_json(json, "long.json");
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message, "long.json: message 5000 has an unknown role; this is not an Octavo chat");
+}
+
 TEST(ChatJson, WrongFilesAreRefusedInOneSentence) {
   for (
       const std::string text :
