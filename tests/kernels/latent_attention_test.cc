@@ -12,6 +12,7 @@
 #include "kernels/backends.h"
 #include "kernels/step_memory.h"
 #include "tests/kernels/operation_runs.h"
+#include "tests/support/sweep.h"
 
 namespace octavo::kernels::testing {
 namespace {
@@ -72,37 +73,49 @@ PagedProblem with_copied_values(PagedProblem latent) {
 
 TEST_P(LatentAttention, GivesTheBitsOfAttentionToCopiesOfItsKeys) {
   const std::vector<SequenceSpec> sequences = {{1, 0, 70}, {2, 600, 1}, {3, 250, 20}};
+  struct Case {
+    Shape shape;
+    ProblemOptions options;
+  };
+  std::vector<Case> cases;
   for (const Shape& shape : {latent_shape(), odd_latent_shape()}) {
-    for (const KvType type : kEveryKvType) {
-      for (const std::int32_t block_size : {3, 8, 16, 32}) {
-        const PagedProblem problem = make_problem(shape, sequences, {.type = type, .block_size = block_size});
-        const auto backend = cpu_backend(GetParam());
-        const std::vector<float> got = run_attention(*backend, problem),
-                                 copied = run_attention(*backend, with_copied_values(problem));
-        const std::int64_t key = shape.attention.head_dim, value = shape.attention.latent_dim;
-        for (std::int64_t i = 0; i < problem.num_rows() * shape.attention.num_heads; ++i) {
-          ASSERT_TRUE(same_bits(got.data() + i * value, copied.data() + i * key, value))
-              << shape.name << " " << name_of(type) << " block size " << block_size << ", query " << i;
-        }
-      }
+    for (const KvType type : kEveryKvType)
+      for (const std::int32_t block_size : {3, 8, 16, 32})
+        cases.push_back({shape, {.type = type, .block_size = block_size}});
+  }
+  for (const auto& [shape, options] : test::some_of(cases, 3)) {
+    const PagedProblem problem = make_problem(shape, sequences, options);
+    const auto backend = cpu_backend(GetParam());
+    const std::vector<float> got = run_attention(*backend, problem),
+                             copied = run_attention(*backend, with_copied_values(problem));
+    const std::int64_t key = shape.attention.head_dim, value = shape.attention.latent_dim;
+    for (std::int64_t i = 0; i < problem.num_rows() * shape.attention.num_heads; ++i) {
+      ASSERT_TRUE(same_bits(got.data() + i * value, copied.data() + i * key, value))
+          << shape.name << " " << name_of(options.type) << " block size " << options.block_size << ", query "
+          << i;
     }
   }
 }
 
 TEST_P(LatentAttention, EqualsTheReferenceForEveryTypeBlockSizeAndNumberOfHeads) {
+  struct Case {
+    std::int32_t heads;
+    ProblemOptions options;
+  };
+  std::vector<Case> cases;
   for (const std::int32_t heads : {1, 4, 16, 128}) {
+    for (const KvType type : kEveryKvType)
+      for (const std::int32_t block_size : {1, 8, 16, 21, 24})
+        cases.push_back({heads, {.type = type, .block_size = block_size}});
+  }
+  for (const auto& [heads, options] : test::some_of(cases, 7)) {
     Shape shape = latent_shape();
     shape.attention.num_heads = heads;
-    for (const KvType type : kEveryKvType) {
-      for (const std::int32_t block_size : {1, 8, 16, 21, 24}) {
-        const PagedProblem problem = make_problem(shape, {{1, 0, 1}, {2, 0, 37}, {3, 300, 2}},
-                                                  {.type = type, .block_size = block_size});
-        EXPECT_LE(relative_difference(run_attention(*cpu_backend(GetParam()), problem),
-                                      run_attention(*reference_backend(), problem)),
-                  5e-6)
-            << heads << " heads, " << name_of(type) << " block size " << block_size;
-      }
-    }
+    const PagedProblem problem = make_problem(shape, {{1, 0, 1}, {2, 0, 37}, {3, 300, 2}}, options);
+    EXPECT_LE(relative_difference(run_attention(*cpu_backend(GetParam()), problem),
+                                  run_attention(*reference_backend(), problem)),
+              5e-6)
+        << heads << " heads, " << name_of(options.type) << " block size " << options.block_size;
   }
 }
 
