@@ -39,6 +39,19 @@ std::string one_line(std::string sentence) {
   return sentence + "; see `octavo --help`";
 }
 
+// "Could not convert: --threads = abc" leaves open what is wrong with it.
+std::string conversion_sentence(const CLI::ConversionError& error) {
+  const std::string sentence = error.what(), before = "Could not convert: ", between = " = ";
+  const std::size_t middle = sentence.find(between);
+  if (!sentence.starts_with(before) || middle == std::string::npos) return sentence;
+  const std::string option = sentence.substr(before.size(), middle - before.size());
+  const std::string value = sentence.substr(middle + between.size());
+  const bool is_integer =
+      !value.empty() && value.find_first_not_of("0123456789", value[0] == '-' ? 1 : 0) == std::string::npos;
+  return option + " is '" + value +
+         (is_integer ? "', which is out of range" : "', which is not a number it can be");
+}
+
 // What stands before a command is the window's, which does not open then: nobody would heed it.
 void refuse_options_before_command(const CLI::App& program) {
   if (program.get_subcommands().empty()) return;
@@ -83,6 +96,8 @@ int run_command_line(int argc, const char* const* argv, const OpenWindow& open_w
   try {
     program.parse(argc, argv);
     if (!program.get_subcommands().empty()) return status;
+  } catch (const CLI::ConversionError& error) {
+    return report_failure(one_line(conversion_sentence(error)), kExitUsage);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error, std::cout, std::cerr);  // --help, --version
     return report_failure(one_line(error.what()), kExitUsage);
@@ -92,9 +107,12 @@ int run_command_line(int argc, const char* const* argv, const OpenWindow& open_w
   // Not by the option: what follows one that is unknown would be a file, and the first that is wrong.
   for (const std::string& file : window_flags.files) {
     std::error_code unused;
-    const bool is_file =
-        std::filesystem::exists(file, unused) && !std::filesystem::is_directory(file, unused);
-    if (!is_file) return report_failure("there is no file '" + file + "'; check its name", kExitUsage);
+    if (std::filesystem::is_directory(file, unused))
+      return report_failure("'" + file + "' is a folder; a model's is opened by --model", kExitUsage);
+    if (!std::filesystem::exists(file, unused))
+      return report_failure(
+          "there is no command and no file '" + file + "'; check its name, or see `octavo --help`",
+          kExitUsage);
   }
   if (!open_window) return report_failure("this build has no window; use `octavo chat` in the terminal");
   return open_window(window_flags);

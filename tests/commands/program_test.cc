@@ -42,6 +42,10 @@ TEST(CommandLine, AWrongOptionIsNamedOnOneLineWithStatusTwo) {
   expect_one_line(run_program({"generate", "--prompt", "x", "--temprature", "1"}), 2, "--temprature");
   expect_one_line(run_program({"generate", "--prompt", "x", "--temperature", "warm"}), 2, "--temperature");
   expect_one_line(run_program({"generate", "--prompt", "x", "--temperature", "-1"}), 2, "temperature");
+  expect_one_line(run_program({"generate", "--threads", "many"}), 2, "is 'many', which is not a number");
+  expect_one_line(run_program({"serve", "--port", "99999"}), 2, "--port is '99999', which is out of range");
+  expect_one_line(run_program({"modles"}), 2, "no command and no file 'modles'");
+  expect_one_line(run_program({testing::TempDir()}), 2, "is a folder; a model's is opened by --model");
   expect_one_line(run_program({"generate", "--prompt", "x", "--top-p", "1.5"}), 2, "top");
   expect_one_line(run_program({"generate", "--prompt", "x", "--n", "0"}), 2, "n");
   expect_one_line(run_program({"generate", "--prompt", "x", "--chat-template-kwargs", "{}"}), 2,
