@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kLongestOutput = 40;
 
-int num_requests() { return test::is_full_sweep() ? 200 : 30; }
+int num_requests() { return test::is_full_sweep() ? 200 : 20; }
 
 const std::vector<GenerationRequest>& requests() {
   static const auto requests = mixed_requests(1, num_requests(), kLongestOutput);

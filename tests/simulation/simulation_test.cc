@@ -17,7 +17,7 @@
 namespace octavo::simulation {
 namespace {
 
-constexpr std::int64_t kNumSteps = 1'000'000;
+constexpr std::int64_t kNumSteps = 300'000;  // tests/long/run simulation: more than 10^8
 constexpr std::uint64_t kNumSeedsForMutant = 300;
 
 std::string shortest_script_that_fails(std::uint64_t seed) {
@@ -25,7 +25,7 @@ std::string shortest_script_that_fails(std::uint64_t seed) {
   return to_text(shrink(draw_script(seed), attempt).script);
 }
 
-TEST(Simulation, AMillionStepsBreakNoPromise) {
+TEST(Simulation, ManyStepsBreakNoPromise) {
   CampaignOptions options;
   options.num_steps = kNumSteps;
   options.jobs = 2;
@@ -40,7 +40,7 @@ TEST(Simulation, AMillionStepsBreakNoPromise) {
 
   // A simulation in which these did not happen would have shown nothing about them.
   visit_counts(report.counts,
-               [](std::string_view name, std::int64_t count) { EXPECT_GT(count, 100) << "of " << name; });
+               [](std::string_view name, std::int64_t count) { EXPECT_GT(count, 20) << "of " << name; });
 }
 
 TEST(Simulation, ACampaignGoesOnWhereItStopped) {
