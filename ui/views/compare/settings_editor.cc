@@ -23,8 +23,8 @@ constexpr float kRowGap = 12;
 constexpr float kSwitchGap = 6;
 
 std::size_t num_groups(SettingsEditor::Groups groups, SettingsEditor::Switches switches) {
-  if (groups != SettingsEditor::Groups::kSettings) return 3;
-  return switches.empty() ? 4 : 5;
+  if (groups != SettingsEditor::Groups::kSettings) return 4;
+  return switches.empty() ? 5 : 6;
 }
 
 std::size_t groups_in_row(const Frame& frame, std::size_t count, float width) {
@@ -148,6 +148,14 @@ bool SettingsEditor::draw_groups(const Frame& frame, ComparedSettings& settings,
   group("Length and stops", [&] {
     const bool moved = length_slider(frame, sampling, column);
     return stop_field(frame, sampling.stop, {column, frame.px(kFieldHeight)}) || moved;
+  });
+  group("Form of the answers", [&] {
+    // What is wrong with a form takes lines of its own: it scrolls.
+    ImGui::BeginChild("form", {column, kSlidersInGroup * slider_height(frame)}, ImGuiChildFlags_NavFlattened);
+    const bool chosen = forms_[groups == Groups::kSettings ? variant_ : 0].draw(
+        frame, sampling, ImGui::GetContentRegionAvail().x);
+    ImGui::EndChild();
+    return chosen;
   });
   if (groups == Groups::kSettings) {
     group("System prompt", [&] {
