@@ -141,7 +141,7 @@ FileQuestion question_of(act::FileWish wish, const FileFolders& folders, const u
     case act::FileWish::kPrompts:
       return {.title = "Read prompts from a file",
               .button = "Read",
-              .note = "A text has a prompt on each line. A CSV file has a header, and a row for each prompt.",
+              .note = "A text with a prompt on each line, or a CSV file with a header.",
               .nothing = "No matching folder, .txt or .csv file here.",
               .extensions = {".txt", ".csv"},
               .answer = [](std::string path) -> ui::Action { return act::ReadPrompts{std::move(path)}; }};

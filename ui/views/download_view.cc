@@ -97,7 +97,7 @@ void draw_download(const Frame& frame, const DownloadState& download, float widt
   TextStyle name = small_text(frame);
   name.colour = frame.theme.text;
   // Wide, the buttons stand beside both lines of text, above the bar.
-  const float buttons = frame.px(download.phase == DownloadPhase::kDone ? 84 : 170);
+  const float buttons = frame.px(download.phase == DownloadPhase::kDone ? 92 : 180);
   const float room = wide ? inner - buttons : inner;
   ImDrawList* const list = ImGui::GetWindowDrawList();
   draw_text(frame, list, low, name, download.name, room);

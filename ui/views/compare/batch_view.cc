@@ -255,7 +255,7 @@ void BatchView::draw_prompts(const Frame& frame, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   format_ = static_cast<PromptFormat>(
       segments(frame, "format", kLabels, kIds, static_cast<std::size_t>(format_), frame.px(190)));
-  ImGui::SetCursorScreenPos({at.x + frame.px(202), at.y});
+  ImGui::SetCursorScreenPos({at.x + frame.px(202), at.y + frame.px(2)});
   if (button(frame, "read_prompts", "Read a file…",
              {.icon = Icon::kFolder, .help = "Take the prompts of a text or CSV file over"}))
     frame.actions.push(actions::AskForFile{actions::FileWish::kPrompts});

@@ -149,14 +149,6 @@ bool SettingsEditor::draw_groups(const Frame& frame, ComparedSettings& settings,
     const bool moved = length_slider(frame, sampling, column);
     return stop_field(frame, sampling.stop, {column, frame.px(kFieldHeight)}) || moved;
   });
-  group("Form of the answers", [&] {
-    // What is wrong with a form takes lines of its own: it scrolls.
-    ImGui::BeginChild("form", {column, kSlidersInGroup * slider_height(frame)}, ImGuiChildFlags_NavFlattened);
-    const bool chosen = forms_[groups == Groups::kSettings ? variant_ : 0].draw(
-        frame, sampling, ImGui::GetContentRegionAvail().x);
-    ImGui::EndChild();
-    return chosen;
-  });
   if (groups == Groups::kSettings) {
     group("System prompt", [&] {
       return text_area(frame, "##lane_system_prompt", settings.system_prompt,
@@ -173,6 +165,14 @@ bool SettingsEditor::draw_groups(const Frame& frame, ComparedSettings& settings,
       });
     }
   }
+  group("Form of the answers", [&] {
+    // What is wrong with a form takes lines of its own: it scrolls.
+    ImGui::BeginChild("form", {column, kSlidersInGroup * slider_height(frame)}, ImGuiChildFlags_NavFlattened);
+    const bool chosen = forms_[groups == Groups::kSettings ? variant_ : 0].draw(
+        frame, sampling, ImGui::GetContentRegionAvail().x);
+    ImGui::EndChild();
+    return chosen;
+  });
   ImGui::PopID();
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({width, groups_height(frame, groups, switches, width)});

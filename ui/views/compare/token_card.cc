@@ -14,7 +14,7 @@ namespace {
 
 constexpr float kCardWidth = 300;
 constexpr float kRowHeight = 26;
-constexpr float kCardFixed = 190;  // of all but the alternatives
+constexpr float kCardFixed = 156;  // of all but the alternatives
 
 std::string place_text(const UiState& state, const ComparedColumn& column, std::size_t token) {
   const ComparisonState& comparison = state.comparison;
