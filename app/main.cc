@@ -48,7 +48,8 @@ int open_window(const EngineFlags& flags) {
     options.engine.model = path->string();
   } else {
     options.engine.model.clear();
-    options.model_problem = path.error().message;
+    // Whoever named no model has lost none: the first start offers some.
+    if (!flags.options.model.empty() || flags.downloads) options.model_problem = path.error().message;
   }
   const Result<void> ended = run_window(options);
   return ended.has_value() ? kExitOk : report_error(ended.error());

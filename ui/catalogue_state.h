@@ -37,7 +37,7 @@ struct CatalogueFile {
   std::string type = {};
   std::int64_t bytes = 0;
   CatalogueFit fit = CatalogueFit::kUnknown;
-  std::string sentence = {};  // "needs 5.1 GiB: fits here"
+  std::string sentence = {};  // "Needs 5.1 GiB of memory"
   bool is_checked = false;    // by its header; else by its size alone
   bool is_checking = false;
   std::string here = {};

@@ -11,7 +11,12 @@ namespace {
 
 // These count while text is edited, too. Asked directly: a routed shortcut is granted one frame late, and
 // misses a key that is pressed and released between two frames.
-bool pressed(ImGuiKeyChord chord) { return chord != 0 && ImGui::IsKeyChordPressed(chord); }
+bool pressed(ImGuiKeyChord chord) {
+  if (chord == 0) return false;
+  // "+" is Shift and "=" on many keyboards.
+  const bool is_plus = chord == (ImGuiMod_Ctrl | ImGuiKey_Equal);
+  return ImGui::IsKeyChordPressed(chord) || (is_plus && ImGui::IsKeyChordPressed(chord | ImGuiMod_Shift));
+}
 
 // Routed, so that the field that is being edited does not take the key as well.
 bool taken(ImGuiKeyChord chord) {

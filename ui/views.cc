@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "engine/base/text.h"
 #include "ui/chat_actions.h"
 #include "ui/desktop_actions.h"
 #include "ui/shortcuts.h"
@@ -25,6 +26,16 @@ constexpr float kLeastWidth = 480, kLeastHeight = 320;
 constexpr float kRail = 54;  // in place of the sidebar
 constexpr float kTreeColumn = 420;
 constexpr float kNarrowestBeside = 420;  // of the chat; else the tree or the settings stand in its place
+
+// Typed in this frame. A space presses the control that has the focus, and begins no text.
+std::string typed_text() {
+  const ImGuiIO& io = ImGui::GetIO();
+  std::string text;
+  if (io.KeyCtrl || io.KeyAlt || io.KeySuper) return text;
+  for (const ImWchar character : io.InputQueueCharacters)
+    if (character > 0x20 && character != 0x7f) append_utf8(text, static_cast<char32_t>(character));
+  return text;
+}
 
 }  // namespace
 
@@ -156,6 +167,8 @@ void Views::draw_dialogs(const Frame& frame, const UiState& state, float shown_z
 
 void Views::draw_workspace(const Frame& frame, const UiState& state, ImVec2 extent) {
   if (state.workspace != Workspace::kMemory) memory_.note_hidden();
+  const bool comes_back = std::exchange(shown_workspace_, state.workspace) != state.workspace;
+  if (comes_back && state.workspace == Workspace::kChat) composer_.focus();
   switch (state.workspace) {
     case Workspace::kChat: draw_chat(frame, state, extent); break;
     case Workspace::kCompare:  // scrolls as a whole where the window is too low for all of it
@@ -208,14 +221,17 @@ void Views::return_keyboard(const UiState& state) {
                     .search = state.search_open,
                     .find = chat_.keeps_escape(),
                     .editor = chat_.is_editing(),
-                    .tree = state.desktop.tree_open};
+                    .tree = state.desktop.tree_open,
+                    .settings = state.sampling_open};
   const InFront before = std::exchange(in_front_, now);
   const bool is_gone = (before.dialog && !now.dialog) || (before.search && !now.search) ||
                        (before.find && !now.find) || (before.editor && !now.editor) ||
-                       (before.tree && !now.tree);
+                       (before.tree && !now.tree) || (before.settings && !now.settings);
   const bool renamed = sidebar_.take_ended();
   const bool is_taken = now.dialog || now.tree || now.editor || now.find;
   if ((is_gone || renamed) && !is_taken) composer_.focus();
+  if (is_taken || ImGui::IsAnyItemActive() || ImGui::GetIO().WantTextInput) return;
+  composer_.type(typed_text());
 }
 
 void Views::draw_right_column(const Frame& frame, const UiState& state, const ChatState& chat, ImVec2 low,

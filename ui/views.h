@@ -50,6 +50,7 @@ class Views {
     bool find = false;
     bool editor = false;
     bool tree = false;
+    bool settings = false;  // of the chat
   };
 
   void use_theme(const UiState& state, float content_scale);
@@ -66,7 +67,8 @@ class Views {
   Fonts fonts_;
   Theme theme_;
   ChatId shown_chat_{};
-  InFront in_front_;  // in the frame before
+  Workspace shown_workspace_{};  // in the frame before
+  InFront in_front_;             // in the frame before
   // In a narrow window the sidebar covers the workspace while a person looks at it.
   bool sidebar_covers_ = false;
   bool sidebar_wanted_ = true;     // the setting, in the frame before

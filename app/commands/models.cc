@@ -134,7 +134,7 @@ std::vector<ShownModel> look_at_models(hub::HubClient& client, const hub::HubRep
 
 std::string need_text(const ShownModel& shown) {
   if (!shown.need) return escape_for_message(shown.problem, 300);
-  return std::string(shown.is_checked ? "" : "about: ") + shown.need->sentence +
+  return shown.need->sentence + (shown.is_checked ? "" : ", by its size") +
          (shown.is_here ? " · on this machine" : "");
 }
 

@@ -103,10 +103,10 @@ ModelFit judge(std::int64_t needed, std::int64_t read_bytes, std::int64_t availa
 }
 
 std::string sentence_of(std::int64_t needed, ModelFit fit) {
-  const char* const how = fit == ModelFit::kFits   ? ": fits here"
-                          : fit == ModelFit::kSlow ? ": fits here, and is slow"
-                                                   : ": does not fit here";
-  return "needs " + bytes_text(needed) + how;
+  const char* const how = fit == ModelFit::kFits   ? ""
+                          : fit == ModelFit::kSlow ? ", and is slow here"
+                                                   : ", more than is free";
+  return "Needs " + bytes_text(needed) + " of memory" + how;
 }
 
 // As far as its header is: the file's name inside `folder`, which the scout of a split model reads.

@@ -27,13 +27,13 @@ enum class ModelFit {
   kSlow,   // it fits, and answers slower than people read
   kNever,  // not into this machine's memory
 };
-const char* fit_name(ModelFit fit);  // "fits", "slow", "does not fit"
+const char* fit_name(ModelFit fit);  // for programs: "fits", "slow", "does not fit"
 
 struct ModelNeed {
   std::int64_t needed_bytes = 0;  // weights, pool and working memory
   std::int64_t read_bytes = 0;    // of weights, for each token
   ModelFit fit = ModelFit::kFits;
-  std::string sentence = {};  // "needs 5.1 GiB: fits here"
+  std::string sentence = {};  // "Needs 5.1 GiB of memory"
 };
 
 // Slower than this, people wait for words.

@@ -39,7 +39,7 @@ struct WindowOptions {
   EngineOptions engine;  // `model` is a file; empty: there is none
   // Nobody named a model: the one that this window used last comes before `engine.model`.
   bool prefers_recent_model = false;
-  std::string model_problem;       // why there is none, one sentence; shown with what to do
+  std::string model_problem;       // why one that was asked for is not there, one sentence; empty: none was
   std::string recording;           // a file to look at in the Memory workspace; empty: none
   std::vector<std::string> files;  // to be opened: texts, chats, recordings, models
   // Where later starts find this window; empty: they do not.

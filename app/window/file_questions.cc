@@ -138,6 +138,13 @@ FileQuestion question_of(act::FileWish wish, const FileFolders& folders, const u
               .folder = as_folder(folders.recordings),
               .newest_first = true,
               .answer = [](std::string path) -> ui::Action { return act::OpenRecording{std::move(path)}; }};
+    case act::FileWish::kPrompts:
+      return {.title = "Read prompts from a file",
+              .button = "Read",
+              .note = "A text with a prompt on each line, or a CSV file with a header.",
+              .nothing = "No matching folder, .txt or .csv file here.",
+              .extensions = {".txt", ".csv"},
+              .answer = [](std::string path) -> ui::Action { return act::ReadPrompts{std::move(path)}; }};
     case act::FileWish::kOpenModel: break;
   }
   return {.title = "Open a model file",

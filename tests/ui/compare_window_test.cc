@@ -400,7 +400,7 @@ TEST_F(CompareWindow, SharingThatWasNeverSeenOfAllColumnsSaysOfHowManyItIs) {
   run_settings();
   ASSERT_EQ(state().comparison.columns.size(), 2u);
   draw_frames(2);
-  EXPECT_TRUE(is_said("1 of 2 columns at once, no blocks shared"));
+  EXPECT_TRUE(is_said("Only 1 of 2 columns was in memory at once"));
   run_samples(4);
   draw_frames(2);
   EXPECT_TRUE(is_said("4 columns share "));

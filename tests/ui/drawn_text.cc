@@ -370,6 +370,7 @@ namespace {
 
 // Labels of what asks for more, of what is under way, and ranges: their ellipsis leaves nothing out.
 constexpr const char* kOwnEllipses[] = {"Remote…",
+                                        "Read a file…",
                                         "Get models…",
                                         "More models…",
                                         "looking into it…",

@@ -105,6 +105,37 @@ TEST_F(KeyboardWindow, TheComposerHasTheKeyboardAgainAfterEverything) {
   }
 }
 
+// Nothing has the keyboard after a click beside all fields, or in another workspace.
+TEST_F(KeyboardWindow, WhatIsTypedGoesToTheComposerWhereverThePointerWas) {
+  open();
+  ask("hello");
+  std::string draft;
+  play([&](ImGuiTestContext* context) {
+    context->ItemClick("**/show_sampling");
+    context->Yield(3);
+    context->ItemClick("**/show_sampling");
+    context->Yield(6);
+    draft = typed(context, "one");
+  });
+  EXPECT_EQ(draft, "one") << "behind the settings that were closed";
+  play([&](ImGuiTestContext* context) {
+    context->MouseMoveToPos({700, 300});
+    context->MouseClick();
+    context->Yield(3);
+    IM_CHECK(!ImGui::GetIO().WantTextInput);
+    draft = typed(context, " two three");
+  });
+  EXPECT_EQ(draft, "onetwo three") << "a space begins no text; nothing behind it is lost";
+  apply(act::ShowWorkspace{ui::Workspace::kMemory});
+  draw_frames(3);
+  apply(act::ShowWorkspace{ui::Workspace::kChat});
+  play([&](ImGuiTestContext* context) {
+    context->Yield(5);
+    draft = typed(context, "!");
+  });
+  EXPECT_EQ(draft, "onetwo three!");
+}
+
 TEST_F(KeyboardWindow, PresetsGiveTheKeyboardBack) {
   open();
   apply(act::ShowPresets{true});

@@ -4,11 +4,19 @@
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "app/chat/chat.h"
+#include "engine/api/structured_output.h"
+#include "tests/hub/hub_stand_in.h"
+#include "tests/support/environment.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/sweep.h"
 #include "tests/support/tiny_models.h"
@@ -32,6 +40,15 @@ constexpr const char* kMarkdown =
     "for\n```\n\n> A quotation.\n\n1. First, `slot = block * 16 + offset`.\n2. Then the next.\n";
 
 TEST_P(WindowSweep, OfTheChatAndItsPanels) {
+  const auto ask_another_server = [this] {
+    apply(act::OpenModelPicker{});
+    apply(act::OpenRemoteDialog{});
+    apply(act::AskForRemoteModels{"ftp://nowhere", ""});
+  };
+  const auto leave_it = [this] {
+    apply(act::CloseRemoteDialog{});
+    apply(act::CloseModelPicker{});
+  };
   open_compare();
   ask_in_chat("Write four lines about rain, and a table of what it costs.");
   apply(act::RenameChat{chat().id, kLongTitle});
@@ -45,6 +62,7 @@ TEST_P(WindowSweep, OfTheChatAndItsPanels) {
       {"keys", applied(act::ShowKeys{true}), applied(act::ShowKeys{false})},
       {"palette", applied(act::ShowPalette{true}), applied(act::ShowPalette{false})},
       {"models", applied(act::OpenModelPicker{}), applied(act::CloseModelPicker{})},
+      {"a model on another server", ask_another_server, leave_it},
       {"an empty chat", applied(act::NewChat{})},
   });
 }
@@ -221,6 +239,119 @@ TEST_P(WindowSweep, WithoutAModel) {
   sweep({workspace("chats without a model", Workspace::kChat),
          workspace("comparisons without a model", Workspace::kCompare),
          workspace("memory without a model", Workspace::kMemory)});
+}
+
+// A first start, the catalogue and its downloads, from a stand-in of the hub on this machine.
+class DownloadSweep : public LongWindowSweep {
+ protected:
+  void SetUp() override {
+    LongWindowSweep::SetUp();
+    if (IsSkipped()) return;
+    home_.emplace("XDG_DATA_HOME", (folder_ / "data").string());
+    cache_.emplace("HF_HUB_CACHE", (folder_ / "hub").string());
+    const std::filesystem::path model = folder_ / "model.gguf";
+    test::make_tiny_llama(7, {.num_layers = 8}).write(model);
+    std::ifstream file(model, std::ios::binary);
+    const std::string content{std::istreambuf_iterator<char>(file), {}};
+    std::string broken = content;
+    broken[0] = 'X';
+    hub_ = std::make_unique<HubStandIn>(
+        std::vector<StandInRepository>{{.name = kRepository,
+                                        .licence = "a-licence-of-a-longer-name",
+                                        .files = {{.path = "m-Q4_K_M.gguf", .content = content},
+                                                  {.path = "m-Q8_0.gguf", .content = broken}}},
+                                       {.name = "org/asks-before",
+                                        .is_gated = true,
+                                        .files = {{.path = "a-Q4_0.gguf", .content = content}}}});
+    hub_place_ = {.endpoint = hub_->address(), .cache = folder_ / "hub"};
+  }
+  void TearDown() override {
+    LongWindowSweep::TearDown();
+    hub_.reset();
+    home_.reset();
+    cache_.reset();
+  }
+  void search(const std::string& query) {
+    apply(act::SearchHub{query});
+    EXPECT_TRUE(loop_until([this] { return !state().catalogue.is_searching; }));
+  }
+  void look_at(const std::string& repository, const std::string& file) {
+    apply(act::ShowRepository{repository, file});
+    EXPECT_TRUE(loop_until([this] {
+      const auto& shown = state().catalogue.repository;
+      return !shown.problem.empty() || std::ranges::any_of(shown.files, &ui::CatalogueFile::is_checked);
+    }));
+  }
+  void download_until(const std::string& file, ui::DownloadPhase phase) {
+    apply(act::GetModel{kRepository, file, "A-model-with-a-long-name-3.1-Instruct-GGUF · Q4_K_M"});
+    EXPECT_TRUE(loop_until([&] { return state().catalogue.download.phase == phase; }))
+        << state().catalogue.download.sentence;
+  }
+
+  static constexpr const char* kRepository = "an-organisation/A-model-with-a-long-name-3.1-Instruct-GGUF";
+  std::unique_ptr<HubStandIn> hub_;
+  std::optional<test::EnvironmentVariable> home_, cache_;
+};
+
+TEST_P(DownloadSweep, OfTheFirstStartAndTheCatalogue) {
+  const auto none = [](const EngineOptions&, LoadProgress) -> Result<std::unique_ptr<Engine>> {
+    return Error{ErrorCode::kDamagedFile, "it is damaged"};
+  };
+  open_with(none, "", test_settings());
+  ASSERT_TRUE(loop_until([this] { return state().catalogue.better.has_value(); }));
+  const auto leave = applied(act::CloseCatalogue{});
+  const auto open = [this] { apply(act::OpenCatalogue{}); };
+  sweep({
+      {"first start", [] {}},
+      {"catalogue", open, leave},
+      {"catalogue, found", [this, open] { open(), search("o"); }, leave},
+      {"catalogue, nothing found", [this, open] { open(), search("none of this name"); }, leave},
+      {"catalogue, a plan", [this, open] { open(), look_at(kRepository, "m-Q4_K_M.gguf"); }, leave},
+      {"catalogue, one that does not run", [this, open] { open(), look_at(kRepository, "m-Q8_0.gguf"); },
+       leave},
+      {"catalogue, gated", [this, open] { open(), look_at("org/asks-before", ""); }, leave},
+      {"catalogue, not there", [this, open] { open(), look_at("org/nothing", ""); }, leave},
+  });
+  hub_->bytes_per_s = 2'000;
+  download_until("m-Q4_K_M.gguf", ui::DownloadPhase::kReceiving);
+  sweep({{"first start, downloading", [] {}}, {"catalogue, downloading", open, leave}});
+}
+
+TEST_P(DownloadSweep, OfDownloadsBesideChats) {
+  open();
+  hub_->bytes_per_s = 2'000;
+  download_until("m-Q4_K_M.gguf", ui::DownloadPhase::kReceiving);
+  sweep({workspace("downloading", Workspace::kChat)});
+  apply(act::PauseDownload{});
+  ASSERT_TRUE(loop_until([this] { return state().catalogue.download.phase == ui::DownloadPhase::kPaused; }));
+  sweep({{"paused", [] {}}});
+  hub_->bytes_per_s = 0;
+  apply(act::CancelDownload{});
+  ASSERT_TRUE(loop_until([this] { return state().catalogue.download.phase == ui::DownloadPhase::kNone; }));
+  download_until("m-Q8_0.gguf", ui::DownloadPhase::kFailed);
+  sweep({{"failed", [] {}}});
+}
+
+TEST_P(LongWindowSweep, OfTheFormsOfAnswers) {
+  open();
+  apply(act::ShowSampling{true});
+  const auto form = [this](StructuredOutput wanted) {
+    return [this, wanted] {
+      SamplingParams sampling = chat().sampling;
+      sampling.structured_output = wanted;
+      apply(act::ChangeSampling{chat().id, sampling});
+      draw_frames(2);
+      play([](ImGuiTestContext* context) { context->ScrollToItemY("**/form_free"); });
+    };
+  };
+  sweep({
+      {"JSON", form(AnyJsonObject{})},
+      {"a schema", form(JsonSchema{R"({"type": "object"})"})},
+      {"a pattern", form(RegularExpression{"[0-9]{4}-[0-9]{2}-[0-9]{2}"})},
+      {"a grammar", form(GrammarText{R"(root ::= "yes" | "no")"})},
+      {"choices",
+       form(ChoiceOfTexts{{"yes", "no", "a text that is longer than the field is wide, and goes on"}})},
+  });
 }
 
 TEST_P(WindowSweep, WhileAModelLoads) {
@@ -543,6 +674,8 @@ INSTANTIATE_TEST_SUITE_P(Every, WindowSweep, ::testing::ValuesIn(kSweeps), name_
 const std::vector<Sweep> kLongSweeps = test::is_full_sweep() ? kSweeps : std::vector<Sweep>();
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LongWindowSweep);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MessageSweep);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DownloadSweep);
+INSTANTIATE_TEST_SUITE_P(Every, DownloadSweep, ::testing::ValuesIn(kLongSweeps), name_of);
 INSTANTIATE_TEST_SUITE_P(Every, LongWindowSweep, ::testing::ValuesIn(kLongSweeps), name_of);
 INSTANTIATE_TEST_SUITE_P(Every, MessageSweep, ::testing::ValuesIn(kLongSweeps), name_of);
 

@@ -185,6 +185,19 @@ TEST_F(FileBrowsingTest, RecordingsAreListedNewestFirst) {
   EXPECT_EQ(names(), (std::vector<std::string>{"2.rec", "1.rec", "0.rec"}));
 }
 
+TEST_F(FileBrowsingTest, PromptsOfABatchAreTextsAndTables) {
+  const std::string path = write("batch/prompts.csv");
+  write("batch/model.gguf");
+  write("batch/lines.txt");
+  questions_.apply(act::AskForFile{act::FileWish::kPrompts});
+  browse((folder_ / "batch").string() + "/");
+  EXPECT_EQ(names(), (std::vector<std::string>{"lines.txt", "prompts.csv"}));
+  choose(path);
+  const auto chosen = browsing_.take_chosen();
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(std::get<act::ReadPrompts>(std::get<act::CompareAction>(*chosen)).path, path);
+}
+
 TEST_F(FileBrowsingTest, AnOlderListingChangesNothing) {
   write("a/one.gguf");
   write("b/two.gguf");

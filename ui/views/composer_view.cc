@@ -79,6 +79,8 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const ChatStat
     focus_ = true;
   }
   std::string& draft = drafts_.try_emplace(chat.id.value, chat.draft).first->second;
+  const std::string typed = std::exchange(typed_, {});
+  draft += typed;
   ImGui::PushID(static_cast<int>(chat.id.value));
   const ImVec2 at = ImGui::GetCursorScreenPos();
   const float outer = column_width(frame, width), inner = outer - 2 * frame.px(kPadding);
@@ -103,7 +105,7 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const ChatStat
   ImGuiInputTextFlags flags = ImGuiInputTextFlags_EnterReturnsTrue;
   if (state.settings.send_key == SendKey::kEnter) flags |= ImGuiInputTextFlags_CtrlEnterForNewLine;
   const bool entered = text_area(frame, "##draft", draft, {inner, text_pixels}, flags);
-  const bool edited = ImGui::IsItemEdited(), focused = ImGui::IsItemActive();
+  const bool edited = ImGui::IsItemEdited() || !typed.empty(), focused = ImGui::IsItemActive();
   ImGui::PopStyleVar();
   ImGui::PopStyleColor(2);
   if (!before_escape.empty()) draft = before_escape;

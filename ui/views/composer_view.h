@@ -22,6 +22,12 @@ class ComposerView {
 
   // The keyboard goes to the composer in the next frame.
   void focus() { focus_ = true; }
+  // Before draw, while nothing has the keyboard: what was typed goes behind the draft, and the keyboard comes
+  // here.
+  void type(const std::string& text) {
+    typed_ = text;
+    focus_ = focus_ || !text.empty();
+  }
 
  private:
   float text_height(const Frame& frame, const std::string& draft, float width) const;
@@ -30,6 +36,7 @@ class ComposerView {
 
   std::unordered_map<std::uint64_t, std::string> drafts_;          // by chat
   std::unordered_map<std::uint64_t, std::uint64_t> num_returned_;  // by chat, of the frame before
+  std::string typed_;                                              // not in the draft yet
   bool focus_ = true;
 };
 

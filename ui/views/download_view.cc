@@ -9,7 +9,11 @@
 namespace octavo::ui {
 namespace {
 
-constexpr float kCardHeight = 106;
+constexpr float kHeight = 78, kButtonsRow = 30;  // without the row of buttons, where they stand below
+constexpr float kPadding = 12, kWide = 420;
+constexpr float kButton = 26;
+
+bool is_wide(const Frame& frame, float width) { return width > frame.px(kWide); }
 
 std::string left_text(double seconds) {
   const double whole = std::ceil(seconds);
@@ -31,8 +35,8 @@ void draw_buttons(const Frame& frame, const DownloadState& download, ImVec2 high
     right -= frame.px(6);
   };
   float right = high.x;
-  const ButtonOptions plain{.kind = ButtonKind::kPlain, .height = 26};
-  const ButtonOptions strong{.height = 26};
+  const ButtonOptions plain{.kind = ButtonKind::kPlain, .height = kButton};
+  const ButtonOptions strong{.height = kButton};
   if (download.phase == DownloadPhase::kDone) {
     place(right, "Dismiss", plain);
     if (button(frame, "dismiss_download", "Dismiss", plain)) frame.actions.push(actions::DismissDownload{});
@@ -79,31 +83,33 @@ std::string download_text(const DownloadState& download) {
   return text;
 }
 
-float download_height(const DownloadState& download) {
-  return download.phase == DownloadPhase::kNone ? 0 : kCardHeight;
+float download_height(const Frame& frame, const DownloadState& download, float width) {
+  if (download.phase == DownloadPhase::kNone) return 0;
+  return is_wide(frame, width) ? kHeight : kHeight + kButtonsRow;
 }
 
 void draw_download(const Frame& frame, const DownloadState& download, float width) {
   if (download.phase == DownloadPhase::kNone) return;
-  begin_card(frame, "download", {width, frame.px(kCardHeight)}, 12);
+  const bool wide = is_wide(frame, width);
+  begin_card(frame, "download", {width, frame.px(download_height(frame, download, width))}, kPadding);
   const float inner = ImGui::GetContentRegionAvail().x;
   const ImVec2 low = ImGui::GetCursorScreenPos();
   TextStyle name = small_text(frame);
   name.colour = frame.theme.text;
-  line(frame, name, download.name, inner);
-  gap(frame, 4);
+  // Wide, the buttons stand beside both lines of text, above the bar.
+  const float buttons = frame.px(download.phase == DownloadPhase::kDone ? 92 : 180);
+  const float room = wide ? inner - buttons : inner;
+  ImDrawList* const list = ImGui::GetWindowDrawList();
+  draw_text(frame, list, low, name, download.name, room);
+  TextStyle tiny = tiny_text(frame);
+  if (download.phase == DownloadPhase::kFailed) tiny.colour = readable(frame.theme.error, frame.theme.panel);
+  draw_text(frame, list, {low.x, low.y + frame.px(21)}, tiny, download_text(download), room);
+  const float bar = low.y + frame.px(46);
+  ImGui::SetCursorScreenPos({low.x, bar});
   two_part_bar(frame,
                download.phase == DownloadPhase::kDone ? 1.0f : static_cast<float>(fraction_of(download)), 0,
                inner, frame.px(6));
-  gap(frame, 4);
-  TextStyle tiny = tiny_text(frame);
-  if (download.phase == DownloadPhase::kFailed) tiny.colour = readable(frame.theme.error, frame.theme.panel);
-  const ImVec2 below = ImGui::GetCursorScreenPos();
-  const float buttons = frame.px(download.phase == DownloadPhase::kDone ? 70 : 150);
-  const bool is_wide = inner > frame.px(420);
-  draw_text(frame, ImGui::GetWindowDrawList(), below, tiny, download_text(download),
-            is_wide ? inner - buttons : inner);
-  draw_buttons(frame, download, {low.x + inner, is_wide ? below.y - frame.px(4) : below.y + frame.px(19)});
+  draw_buttons(frame, download, {low.x + inner, wide ? low.y + frame.px(6) : bar + frame.px(14)});
   end_card();
 }
 

@@ -8,8 +8,8 @@
 
 namespace octavo::ui {
 
-// Height of the line, design pixels; 0: there is none to show.
-float download_height(const DownloadState& download);
+// Height of the card in this width on screen, design pixels; 0: there is none to show.
+float download_height(const Frame& frame, const DownloadState& download, float width);
 
 // From the cursor on, in a card.
 void draw_download(const Frame& frame, const DownloadState& download, float width);

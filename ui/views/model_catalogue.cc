@@ -81,7 +81,7 @@ void draw_catalogue_row(const Frame& frame, const CatalogueState& catalogue, con
   const bool is_chosen = row.repository == catalogue.repository.name;
   if (row_background(frame, "hub_model", {width, frame.px(kCatalogueRowHeight)}, is_chosen))
     frame.actions.push(actions::ShowRepository{row.repository, row.file});
-  tooltip(frame, row.repository);
+  if (row.name != row.repository) tooltip(frame, row.repository);
   const std::string figure = row.bytes > 0 ? bytes_text(row.bytes) : std::string();
   const char* const word = row.here.empty() ? fit_text(row.fit) : "on this computer";
   draw_row_texts(
@@ -94,7 +94,7 @@ void draw_file_row(const Frame& frame, const CatalogueRepository& repository, co
   const ImVec2 low = ImGui::GetCursorScreenPos();
   if (row_background(frame, "hub_file", {width, frame.px(kFileRowHeight)}, file.path == repository.chosen))
     frame.actions.push(actions::ChooseHubFile{file.path});
-  tooltip(frame, file.path + "\n" + file.sentence);
+  if (!file.type.empty()) tooltip(frame, file.path);
   const std::string figure = bytes_text(file.bytes);
   const char* const word = file.is_checking     ? "looking into it…"
                            : !file.here.empty() ? "on this computer"
@@ -109,6 +109,12 @@ const CatalogueFile* chosen_file(const CatalogueRepository& repository) {
   return found == repository.files.end() ? nullptr : &*found;
 }
 
+// Without who offers it: "Qwen3-4B-GGUF · Q4_K_M".
+std::string shown_name(const std::string& repository, const CatalogueFile& file) {
+  const std::string name = repository.substr(repository.rfind('/') + 1);
+  return file.type.empty() ? name : name + " · " + file.type;
+}
+
 // The button, and why it does not go.
 void draw_get(const Frame& frame, const CatalogueState& catalogue, const CatalogueFile& file, float width) {
   const bool is_here = !file.here.empty();
@@ -118,8 +124,7 @@ void draw_get(const Frame& frame, const CatalogueState& catalogue, const Catalog
   if (button(frame, "get_model", text,
              {.kind = ButtonKind::kPrimary, .enabled = is_here || (runs && !is_busy && !file.is_checking)}))
     frame.actions.push(
-        actions::GetModel{catalogue.repository.name, file.path,
-                          catalogue.repository.name + (file.type.empty() ? "" : " · " + file.type)});
+        actions::GetModel{catalogue.repository.name, file.path, shown_name(catalogue.repository.name, file)});
   gap(frame, 8);
   TextStyle style = tiny_text(frame);
   if (!is_here && !runs) style.colour = readable(frame.theme.error, frame.theme.panel);
@@ -157,8 +162,8 @@ void ModelCatalogueView::draw(const Frame& frame, const UiState& state) {
                              .height = kCatalogueHeight,
                              .scrolls = false};
   if (!begin_dialog(frame, dialog, catalogue.open)) return;
-  const float below = frame.px(download_height(catalogue.download));
   const ImVec2 low = ImGui::GetCursorScreenPos(), all = ImGui::GetContentRegionAvail();
+  const float below = frame.px(download_height(frame, catalogue.download, all.x));
   const float height = all.y - (below > 0 ? below + frame.px(12) : 0);
   const float left_width = std::min(frame.px(kLeftWidth), std::floor(all.x * 0.45f));
   begin_column("hub_models", {left_width, height});
@@ -199,7 +204,7 @@ void ModelCatalogueView::draw_left(const Frame& frame, const CatalogueState& cat
     gap(frame, 8);
   }
   if (has_searched) {
-    if (link(frame, "show_recommended", "Back to the recommended models")) {
+    if (link(frame, "show_recommended", "‹ Recommended models")) {
       query_.clear();
       frame.actions.push(actions::SearchHub{});
     }

@@ -192,6 +192,7 @@ void draw_server_mark(const Frame& frame, const ServerState& server, float side)
 
 void ServerView::begin(const UiState& state) {
   const ServerSettings& settings = state.settings.server;
+  shown_ = settings;
   port_ = std::to_string(settings.port);
   hosts_ = joined(settings.allowed_hosts);
   origins_ = joined(settings.allowed_origins);
@@ -311,7 +312,9 @@ void ServerView::draw_names(const Frame& frame, const UiState& state, float widt
 
 void ServerView::draw(const Frame& frame, const UiState& state) {
   const bool is_open = state.server.open;
-  if (is_open && !was_open_) begin(state);
+  // What was typed is shown as it was understood, once nobody types; what is no port stays, with its note.
+  const bool is_settled = !ImGui::IsAnyItemActive() && state.settings.server != shown_;
+  if (is_open && (!was_open_ || is_settled)) begin(state);
   was_open_ = is_open;
   const DialogOptions dialog{.id = "server_panel", .title = "Server for other programs", .width = kWidth};
   if (!begin_dialog(frame, dialog, is_open)) return;

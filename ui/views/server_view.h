@@ -6,11 +6,11 @@
 #include <string>
 
 #include "ui/frame.h"
+#include "ui/server_state.h"
 
 namespace octavo::ui {
 
-struct ServerState;  // server_state.h
-struct UiState;      // state.h
+struct UiState;  // state.h
 
 class ServerView {
  public:
@@ -26,6 +26,7 @@ class ServerView {
 
   bool was_open_ = false;
   std::string port_, hosts_, origins_;
+  ServerSettings shown_;  // what these were last made from
 };
 
 // "Server on · port 8000", "Server on · 2 answering", ...; empty while it is off.

@@ -147,7 +147,7 @@ void SidebarView::draw(const Frame& frame, const UiState& state) {
   const bool undo = state.deleted.has_value();
   const bool server = state.server.phase != ServerPhase::kOff;
   const float problem = problem_height(frame, state, width);
-  const float download = download_height(state.catalogue.download);
+  const float download = download_height(frame, state.catalogue.download, width);
   const float bottom = frame.px(kModelCardHeight + 16 + (undo ? kUndoHeight + 8 : 0) +
                                 (server ? kServerLineHeight + 6 : 0) + (download > 0 ? download + 8 : 0)) +
                        problem;

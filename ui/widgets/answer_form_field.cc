@@ -10,6 +10,8 @@
 namespace octavo::ui {
 namespace {
 
+constexpr float kNarrowestThree = 240;
+
 struct Kind {
   const char* id;
   const char* label;
@@ -73,11 +75,14 @@ bool AnswerFormField::draw(const Frame& frame, SamplingParams& sampling, float w
 
 bool AnswerFormField::draw_kinds(const Frame& frame, SamplingParams& sampling, float width) {
   const std::size_t lit = chosen_.value_or(kind_of(sampling.structured_output));
-  const float each = std::floor((width - frame.px(12)) / 3.0f / frame.theme.scale);
+  const std::size_t per_row = width >= frame.px(kNarrowestThree) ? 3 : 2;
+  const auto beside_each_other = static_cast<float>(per_row);
+  const float each =
+      std::floor((width - frame.px(6) * (beside_each_other - 1)) / beside_each_other / frame.theme.scale);
   bool changed = false;
   for (std::size_t kind = 0; kind < kNumKinds; ++kind) {
-    if (kind == 3) gap(frame, 6);
-    if (kind % 3 != 0) beside(frame, 6);
+    if (kind > 0 && kind % per_row == 0) gap(frame, 6);
+    if (kind % per_row != 0) beside(frame, 6);
     const ButtonOptions options{.kind = kind == lit ? ButtonKind::kPrimary : ButtonKind::kOutline,
                                 .width = each,
                                 .height = 30,

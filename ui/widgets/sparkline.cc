@@ -32,6 +32,7 @@ void draw_sparkline(const Frame& frame, ImDrawList* list, ImVec2 low, ImVec2 hig
     if (!points.empty() && point.x - points.back().x < 1.0f) {
       points.back().y = point.y;
     } else {
+      if (!points.empty()) points.push_back({point.x, points.back().y});  // the level before holds until here
       points.push_back(point);
     }
   }

@@ -94,6 +94,8 @@ std::string settings_differences(const ui::ComparedSettings& settings,
   add("length", &SamplingParams::max_tokens, std::to_string(params.max_tokens));
   add("at least", &SamplingParams::min_tokens, std::to_string(params.min_tokens));
   add("stop", &SamplingParams::stop, stop_words(params.stop));
+  add("form", &SamplingParams::structured_output,
+      params.structured_output ? std::string(structured_output_name(*params.structured_output)) : "free");
   add_if_different(
       "system prompt", [](const ui::ComparedSettings& one) { return one.system_prompt; },
       prompt_words(settings.system_prompt));

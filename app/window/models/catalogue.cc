@@ -227,7 +227,7 @@ void Catalogue::take_one(const RepositoryRead& report) {
     const hub::ModelNeed need = hub::estimate_need(model.bytes, model.bytes, report.available_bytes);
     ui::CatalogueFile file{.path = model.path, .type = model.type, .bytes = model.bytes};
     file.fit = model.is_whole ? shown_fit(need.fit) : ui::CatalogueFit::kUnsupported;
-    file.sentence = model.is_whole ? "about: " + need.sentence : "some of its files are missing";
+    file.sentence = model.is_whole ? need.sentence + ", by its size" : "Some of its files are missing";
     if (i < report.here.size()) file.here = report.here[i];
     shown.files.push_back(std::move(file));
   }
@@ -255,6 +255,10 @@ void Catalogue::show_progress(const hub::DownloadProgress& progress) {
   download.bytes_per_s = progress.bytes_per_s;
   download.seconds_left = progress.seconds_left;
   download.sentence = sanitise_utf8(progress.trouble);
+}
+
+void Catalogue::note_loaded(const std::string& path) {
+  if (state_.download.phase == ui::DownloadPhase::kDone && state_.download.path == path) state_.download = {};
 }
 
 void Catalogue::take(const DownloadEnded& ended) {

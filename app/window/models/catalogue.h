@@ -90,6 +90,8 @@ class Catalogue {
   void take(const CatalogueReport& report);
   void show_progress(const hub::DownloadProgress& progress);
   void take(const DownloadEnded& ended);
+  // A model answers now: of its download nothing is left to say.
+  void note_loaded(const std::string& path);
 
   CatalogueEffects take_effects() { return std::exchange(effects_, {}); }
 

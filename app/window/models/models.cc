@@ -72,6 +72,7 @@ void Models::show_loading(const std::string& path, double fraction) {
 void Models::note_loaded(const std::string& path, std::int64_t unix_time_ms) {
   ui::settle(state_.banner, ui::BannerTopic::kModel);
   picker_.note_loaded(path, unix_time_ms);
+  catalogue_.note_loaded(path);
   if (!engines_.retired().empty()) {
     show_banner(ui::BannerKind::kNotice,
                 state_.model.name + " is ready. Answers in progress finish on the previous model.");

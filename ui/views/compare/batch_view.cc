@@ -255,12 +255,10 @@ void BatchView::draw_prompts(const Frame& frame, float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
   format_ = static_cast<PromptFormat>(
       segments(frame, "format", kLabels, kIds, static_cast<std::size_t>(format_), frame.px(190)));
-  ImGui::SetCursorScreenPos({at.x + frame.px(206), at.y + frame.px(2)});
-  const ButtonOptions read{.enabled = path_.find_first_not_of(" \t") != std::string::npos};
-  const float room = width - frame.px(206 + 8) - button_width(frame, "Read file", read);
-  text_field(frame, "##prompts_path", path_, "Path of a text or CSV file", std::min(frame.px(280), room));
-  beside(frame, 8);
-  if (button(frame, "read_prompts", "Read file", read)) frame.actions.push(actions::ReadPrompts{path_});
+  ImGui::SetCursorScreenPos({at.x + frame.px(202), at.y + frame.px(2)});
+  if (button(frame, "read_prompts", "Read a file…",
+             {.icon = Icon::kFolder, .help = "Take the prompts of a text or CSV file over"}))
+    frame.actions.push(actions::AskForFile{actions::FileWish::kPrompts});
   ImGui::SetCursorScreenPos({at.x, at.y + frame.px(kFileRow + 8)});
   const std::string_view hint =
       format_ == PromptFormat::kLines ? "One prompt on each line" : "prompt,note (a header, then a row each)";
@@ -279,10 +277,14 @@ void BatchView::draw_settings(const Frame& frame, const UiState& state, float wi
                                            : ImVec2{at.x, at.y + frame.px(kLetterRow)});
   changed |= settings_.draw_seed(frame, change.seed);
   ImGui::SetCursorScreenPos({at.x, at.y + letters});
-  ImGui::BeginChild("groups", {width, std::max(1.0f, height - letters)}, ImGuiChildFlags_NavFlattened);
-  changed |=
-      settings_.draw_groups(frame, settings_.chosen(change.settings), SettingsEditor::Groups::kSettings,
-                            state.model.template_switches, width - frame.px(kPadding));
+  // A pixel less: what is drawn is rounded, and must not be higher than the card.
+  const float room = std::max(1.0f, std::floor(height - letters) - 1), inner = width - frame.px(kPadding);
+  const bool fits = SettingsEditor::groups_height(frame, SettingsEditor::Groups::kSettings,
+                                                  state.model.template_switches, inner) <= room + 3;
+  ImGui::BeginChild("groups", {width, room}, ImGuiChildFlags_NavFlattened,
+                    fits ? ImGuiWindowFlags_NoScrollbar : ImGuiWindowFlags_None);
+  changed |= settings_.draw_groups(frame, settings_.chosen(change.settings),
+                                   SettingsEditor::Groups::kSettings, state.model.template_switches, inner);
   ImGui::EndChild();
   if (changed) frame.actions.push(change);
 }

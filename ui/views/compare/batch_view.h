@@ -54,7 +54,7 @@ class BatchView {
   void draw_answer_card(const Frame& frame, const BatchState& batch);
 
   SettingsEditor settings_;
-  std::string prompts_, path_;
+  std::string prompts_;
   PromptFormat format_ = PromptFormat::kLines;
   std::uint32_t file_number_ = 0;  // of the file that was taken over last
   bool editing_ = true;

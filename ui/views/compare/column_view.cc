@@ -255,6 +255,7 @@ void ColumnView::draw_tokens(const Frame& frame, const UiState& state, const Com
     }
     if (look.cursor && look.selected == column.id && *look.cursor == piece.token) {
       look.cursor_place = {at.x, at.y + line};
+      look.cursor_line = line;
       list->AddRect({at.x - 1, at.y},
                     {at.x + std::max(piece.width, frame.px(6)) + 1, at.y + line - frame.px(1)},
                     frame.theme.text, frame.px(3), frame.px(1.5f));
@@ -301,6 +302,8 @@ void ColumnView::point_at(const Frame& frame, const UiState& state, const Compar
     look.cursor = *token;
     look.card = TokenPlace{column.id, *token};
     look.open_card = true;
+    look.cursor_line = text_.line_height();
+    look.cursor_place = {mouse.x, origin.y + text_.top_of(*token) + look.cursor_line};
   }
 }
 

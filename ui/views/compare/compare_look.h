@@ -41,6 +41,7 @@ struct CompareLook {
   std::optional<TokenPlace> card;     // the token whose card is open
   bool open_card = false;             // in this frame
   ImVec2 cursor_place{};              // below the token at the cursor, screen
+  float cursor_line = 0;              // height of its line
 
   // Blocks light up wherever they stand: found while one frame is drawn, shown in the next.
   std::optional<BlockId> pointed_block, next_pointed_block;

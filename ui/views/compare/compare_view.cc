@@ -38,6 +38,9 @@ std::string sharing_words(const ComparisonState& comparison) {
   const bool is_search = comparison.shown_kind == ComparisonKind::kBeams;
   const auto num_columns = static_cast<std::int32_t>(comparison.columns.size());
   const bool is_part = !is_search && memory.num_tables < num_columns;
+  if (memory.num_tables < 2 && is_part)
+    return "Only " + std::to_string(memory.num_tables) + " of " + count_text(num_columns, "column") +
+           " was in memory at once";
   const std::string tables =
       is_part ? std::to_string(memory.num_tables) + " of " + count_text(num_columns, "column") + " at once,"
               : count_text(memory.num_tables, is_search ? "seat" : "column");
@@ -73,7 +76,7 @@ void CompareView::draw(const Frame& frame, const UiState& state, ImVec2 extent) 
   const float most = extent.y * kMostSetup;
   ImGui::SetCursorScreenPos({low.x + margin, low.y + margin});
   setup_.draw(frame, state, look_, width, most);
-  const float toolbar = low.y + margin + setup_.height(frame, state, width, most) + frame.px(6);
+  const float toolbar = low.y + margin + setup_.height(frame, state, width, most) + frame.px(12);
   ImGui::SetCursorScreenPos({low.x + margin, toolbar});
   draw_toolbar(frame, state, width);
   const float top = toolbar + toolbar_height(frame, width);

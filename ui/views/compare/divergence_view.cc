@@ -158,6 +158,7 @@ void DivergenceView::draw_run(const Frame& frame, const ComparisonState& compari
   look.card = TokenPlace{look.selected, run.first};
   look.open_card = true;
   look.cursor_place = {low.x, high.y};
+  look.cursor_line = high.y - low.y;
 }
 
 }  // namespace octavo::ui

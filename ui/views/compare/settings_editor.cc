@@ -23,8 +23,8 @@ constexpr float kRowGap = 12;
 constexpr float kSwitchGap = 6;
 
 std::size_t num_groups(SettingsEditor::Groups groups, SettingsEditor::Switches switches) {
-  if (groups != SettingsEditor::Groups::kSettings) return 3;
-  return switches.empty() ? 4 : 5;
+  if (groups != SettingsEditor::Groups::kSettings) return 4;
+  return switches.empty() ? 5 : 6;
 }
 
 std::size_t groups_in_row(const Frame& frame, std::size_t count, float width) {
@@ -165,6 +165,14 @@ bool SettingsEditor::draw_groups(const Frame& frame, ComparedSettings& settings,
       });
     }
   }
+  group("Form of the answers", [&] {
+    // What is wrong with a form takes lines of its own: it scrolls.
+    ImGui::BeginChild("form", {column, kSlidersInGroup * slider_height(frame)}, ImGuiChildFlags_NavFlattened);
+    const bool chosen = forms_[groups == Groups::kSettings ? variant_ : 0].draw(
+        frame, sampling, ImGui::GetContentRegionAvail().x);
+    ImGui::EndChild();
+    return chosen;
+  });
   ImGui::PopID();
   ImGui::SetCursorScreenPos(at);
   ImGui::Dummy({width, groups_height(frame, groups, switches, width)});

@@ -2,6 +2,7 @@
 // side one for each letter.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <optional>
 #include <span>
@@ -10,6 +11,7 @@
 
 #include "ui/compare_state.h"
 #include "ui/frame.h"
+#include "ui/widgets/answer_form_field.h"
 
 namespace octavo::ui {
 
@@ -37,6 +39,7 @@ class SettingsEditor {
  private:
   std::size_t variant_ = 0;
   std::string seed_text_;
+  std::array<AnswerFormField, kMostCompared> forms_;  // by letter
 };
 
 }  // namespace octavo::ui

@@ -269,8 +269,8 @@ void SetupView::draw_options(const Frame& frame, const UiState& state, CompareLo
   }
   next();
   const ButtonOptions toggle{.icon = shows ? Icon::kChevronDown : Icon::kChevronRight, .width = kToggleWidth};
-  if (button(frame, "show_settings", "Settings", toggle)) groups_wanted_ = !shows;
-  tooltip(frame, shows ? "Hide the settings" : "Show the settings");
+  if (button(frame, "show_settings", "Options", toggle)) groups_wanted_ = !shows;
+  tooltip(frame, shows ? "Hide the options" : "Show sampling, penalties, stops and the form of the answers");
   if (shows && setup.kind == kind) {
     ImGui::SetCursorScreenPos({at.x, at.y + places.back().y + frame.px(kOptionHeight + kGroupsGap)});
     changed |= draw_groups(frame, setup, state.model.template_switches, width, groups_height);

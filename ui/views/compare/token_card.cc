@@ -14,6 +14,7 @@ namespace {
 
 constexpr float kCardWidth = 300;
 constexpr float kRowHeight = 26;
+constexpr float kCardFixed = 156;  // of all but the alternatives
 
 std::string place_text(const UiState& state, const ComparedColumn& column, std::size_t token) {
   const ComparisonState& comparison = state.comparison;
@@ -86,6 +87,24 @@ void draw_fork_choice(const Frame& frame, CompareLook& look) {
   if (chip(frame, "fork_chat", "a chat", {.is_on = look.forks_chat})) look.forks_chat = true;
 }
 
+// Below the token, or above it where the window ends before the card does.
+ImVec2 card_place(const Frame& frame, const UiState& state, const CompareLook& look) {
+  const ComparedColumn* const column =
+      look.card ? find_column(state.comparison, look.card->column_id) : nullptr;
+  const std::size_t rows = column != nullptr && look.card->token < column->tokens.size()
+                               ? column->tokens[look.card->token].alternatives.size()
+                               : 0;
+  const float height = frame.px(kCardFixed + kRowHeight * static_cast<float>(rows)), gap = frame.px(6);
+  const ImGuiViewport* const viewport = ImGui::GetMainViewport();
+  const ImVec2 end{viewport->Pos.x + viewport->Size.x, viewport->Pos.y + viewport->Size.y};
+  ImVec2 place{look.cursor_place.x, look.cursor_place.y + gap};
+  place.x = std::max(viewport->Pos.x, std::min(place.x, end.x - frame.px(kCardWidth) - gap));
+  if (place.y + height <= end.y) return place;
+  const float above = look.cursor_place.y - look.cursor_line - gap - height;
+  if (above >= viewport->Pos.y) return {place.x, above};
+  return {place.x, std::max(viewport->Pos.y, end.y - height)};
+}
+
 }  // namespace
 
 std::string probability_text(double logprob) {
@@ -146,7 +165,7 @@ void draw_token_card(const Frame& frame, const UiState& state, CompareLook& look
   if (look.open_card) ImGui::OpenPopup("token_card");
   look.open_card = false;
   ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(14), frame.px(12)});
-  ImGui::SetNextWindowPos({look.cursor_place.x, look.cursor_place.y + frame.px(6)}, ImGuiCond_Appearing);
+  ImGui::SetNextWindowPos(card_place(frame, state, look), ImGuiCond_Always);
   ImGui::SetNextWindowSize({frame.px(kCardWidth), 0});
   const bool open = ImGui::BeginPopup("token_card");
   ImGui::PopStyleVar();

@@ -319,12 +319,14 @@ void BlockMap::draw_cells(const Frame& frame, const MemoryWorkspaceState& state,
         list->AddRectFilled({from.x + frame.px(2), from.y + frame.px(2)},
                             {std::min(to.x, from.x + frame.px(32)), std::min(to.y, from.y + frame.px(30))},
                             look.colour, frame.px(3));
-      draw_text(frame, list, {from.x + frame.px(4), from.y + frame.px(2)}, style, std::to_string(block),
-                to.x - from.x - frame.px(5));
+      // A number that is cut is another number.
+      const auto write = [&](float y, const std::string& text) {
+        if (text_width(frame, style, text) <= to.x - from.x - frame.px(5))
+          draw_text(frame, list, {from.x + frame.px(4), from.y + frame.px(y)}, style, text);
+      };
+      write(2, std::to_string(block));
       if (shown.state == BlockState::kFree) continue;
-      draw_text(frame, list, {from.x + frame.px(4), from.y + frame.px(15)}, style,
-                std::to_string(shown.filled) + "/" + std::to_string(state.pool.block_size),
-                to.x - from.x - frame.px(5));
+      write(15, std::to_string(shown.filled) + "/" + std::to_string(state.pool.block_size));
     }
   }
 }

@@ -62,8 +62,9 @@ void MemoryToolbar::draw(const Frame& frame, const UiState& window, float width)
   const std::size_t num_pages = offers_experts(state) ? 5 : 4;
   const float pages = kPageWidth * static_cast<float>(num_pages);
   const auto page = static_cast<std::size_t>(state.page);
-  const std::size_t wanted = segments(frame, "pages", std::span(kLabels).first(num_pages),
-                                      std::span(kIds).first(num_pages), page, frame.px(pages));
+  const std::size_t wanted =
+      segments(frame, "pages", std::span(kLabels).first(num_pages), std::span(kIds).first(num_pages), page,
+               std::min(frame.px(pages), width));
   if (wanted != page) frame.actions.push(actions::ShowMemoryPage{static_cast<MemoryPage>(wanted)});
   // Where one row has no room for all of it, the buttons stand in a second one, a third or a fourth.
   const bool is_lesson = state.source == MemorySource::kLesson;

@@ -141,11 +141,14 @@ std::string row_help(const ShownRequest& request) {
   return text + "\nClick to compare its prompt with the nearest earlier one";
 }
 
+// What lies behind the last whole block is computed again whoever asks.
+bool is_avoidable(const ShownRequest& row) { return row.lost_tokens > 0 && row.cause != "none"; }
+
 // "differs 12 (38 s)" of the requests that lost time.
 std::string losses_text(const std::vector<ShownRequest>& rows) {
   std::map<std::string, std::pair<std::int64_t, double>> causes;
   for (const ShownRequest& row : rows) {
-    if (row.lost_tokens <= 0) continue;
+    if (!is_avoidable(row)) continue;
     auto& [count, seconds] = causes[row.cause];
     ++count;
     seconds += row.lost_seconds.value_or(0);
@@ -422,7 +425,7 @@ void RequestsView::draw_row(const Frame& frame, const MemoryWorkspaceState& stat
       if (column == RequestColumn::kCause && is_alarm) style.colour = readable(frame.theme.error, ground);
       if (column == RequestColumn::kCause && request.phase == RequestPhase::kRunning)
         style.colour = readable(frame.theme.accent, ground);
-      if (column == RequestColumn::kLost && request.lost_tokens > 0)
+      if (column == RequestColumn::kLost && is_avoidable(request))
         style.colour = readable(frame.theme.warning, ground);
       const std::string text = cell_text(request, column);
       const float text_room = std::min(text_width(frame, style, text), room);
