@@ -132,7 +132,7 @@ Result<ExperimentReport> run_real_experiment(const std::string& name, const Real
 // ---- real_parts.h
 
 std::int32_t Desk::num_requests(double seconds) const {
-  constexpr double kFewest = 24.0, kMost = 96.0;  // fewer fill no pool, more only take longer
+  constexpr double kFewest = 40.0, kMost = 96.0;  // fewer fill no pool, more only take longer
   const double wanted = std::clamp(requests_per_s * seconds, kFewest, kMost);
   return std::max(2, static_cast<std::int32_t>(wanted * time_share));
 }
