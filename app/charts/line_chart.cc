@@ -13,7 +13,7 @@
 namespace octavo::app {
 namespace {
 
-constexpr double kWidth = 520, kHeight = 420;  // of one chart
+constexpr double kWidth = 520, kHeight = 420;  // of one chart, without its legend
 constexpr double kLeft = 70, kRight = 20, kTop = 40, kBottom = 76, kLegendLine = 18;
 constexpr double kTitleSize = 13, kTextSize = 12, kSourceSize = 10;
 constexpr std::size_t kMostSource = 90;  // characters of the smallest text that stand in the width
@@ -52,8 +52,12 @@ void draw_mark(Canvas& canvas, std::size_t line, CanvasPoint at, CanvasColour co
 
 class ChartDrawing {
  public:
-  ChartDrawing(const LineChart& chart, CanvasPoint corner, Canvas& canvas)
-      : chart_(chart), left_(corner.x + kLeft), top_(corner.y + kTop), canvas_(canvas) {
+  ChartDrawing(const LineChart& chart, CanvasPoint corner, std::size_t num_legend_lines, Canvas& canvas)
+      : chart_(chart),
+        left_(corner.x + kLeft),
+        top_(corner.y + kTop),
+        num_legend_lines_(num_legend_lines),
+        canvas_(canvas) {
     double most_x = 0.0, most_y = 0.0;
     for (const ChartLine& line : chart.lines) {
       for (const ChartPoint& point : line.points) {
@@ -78,6 +82,11 @@ class ChartDrawing {
   static constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
 
   static CanvasColour colour_of(std::size_t line) { return kColours[line % kColours.size()]; }
+  // Below the plot, where it covers no curve.
+  static constexpr double kLegendTop = 62;
+  double legend_y(std::size_t line) const {
+    return top_ + kPlotHeight + kLegendTop + kLegendLine * static_cast<double>(line);
+  }
   double x_of(double value) const { return left_ + value / x_marks_.back() * kPlotWidth; }
   double y_of(double value) const { return top_ + kPlotHeight * (1.0 - value / y_marks_.back()); }
 
@@ -102,7 +111,8 @@ class ChartDrawing {
     canvas_.draw_text(
         {left_ - 54, top_ + kPlotHeight / 2}, chart_.y_label,
         {.anchor = TextAnchor::kMiddle, .size = kTextSize, .is_upright = true, .colour = kText});
-    canvas_.draw_text({right, bottom + 62}, escape_for_message(chart_.source, kMostSource),
+    canvas_.draw_text({right, legend_y(num_legend_lines_) + 4},
+                      escape_for_message(chart_.source, kMostSource),
                       {.anchor = TextAnchor::kEnd, .size = kSourceSize, .colour = kQuiet});
   }
 
@@ -118,15 +128,15 @@ class ChartDrawing {
   }
 
   void draw_legend(std::size_t index) const {
-    const double y = top_ + 14 + kLegendLine * static_cast<double>(index);
-    if (chart_.lines[index].has_line)
-      draw_segment(canvas_, {left_ + 10, y}, {left_ + 34, y}, colour_of(index));
-    draw_mark(canvas_, index, {left_ + 22, y}, colour_of(index));
-    canvas_.draw_text({left_ + 42, y + 4}, chart_.lines[index].name, {.size = kTextSize, .colour = kText});
+    const double y = legend_y(index);
+    if (chart_.lines[index].has_line) draw_segment(canvas_, {left_, y}, {left_ + 24, y}, colour_of(index));
+    draw_mark(canvas_, index, {left_ + 12, y}, colour_of(index));
+    canvas_.draw_text({left_ + 32, y + 4}, chart_.lines[index].name, {.size = kTextSize, .colour = kText});
   }
 
   const LineChart& chart_;
-  const double left_, top_;  // of the plot
+  const double left_, top_;             // of the plot
+  const std::size_t num_legend_lines_;  // of the longest legend in the picture
   Canvas& canvas_;
   std::vector<double> x_marks_, y_marks_;
 };
@@ -143,17 +153,20 @@ PictureFormat picture_format_of(std::string_view file_name) {
 }
 
 Result<std::string> picture_of(const std::vector<LineChart>& charts, PictureFormat format) {
+  std::size_t num_legend_lines = 0;
+  for (const LineChart& chart : charts) num_legend_lines = std::max(num_legend_lines, chart.lines.size());
+  const double cell_height = kHeight + kLegendLine * static_cast<double>(num_legend_lines);
   const std::size_t num_beside = std::clamp<std::size_t>(charts.size(), 1, kMostBeside);
   const std::size_t num_rows = std::max<std::size_t>(1, (charts.size() + num_beside - 1) / num_beside);
   const double width = kWidth * static_cast<double>(num_beside),
-               height = kHeight * static_cast<double>(num_rows);
+               height = cell_height * static_cast<double>(num_rows);
   const std::unique_ptr<Canvas> canvas =
       format == PictureFormat::kPng ? make_png_canvas(width, height) : make_svg_canvas(width, height);
   canvas->fill_box({0, 0, width, height}, kPaper);
   for (std::size_t i = 0; i < charts.size(); ++i) {
     const CanvasPoint corner{kWidth * static_cast<double>(i % num_beside),
-                             kHeight * static_cast<double>(i / num_beside)};
-    ChartDrawing(charts[i], corner, *canvas).draw();
+                             cell_height * static_cast<double>(i / num_beside)};
+    ChartDrawing(charts[i], corner, num_legend_lines, *canvas).draw();
   }
   return canvas->finish();
 }

@@ -5,19 +5,24 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string>
 
 #include "engine/experiments/real/measured_run.h"
+#include "tests/support/gguf_writer.h"
 #include "tests/support/temporary_folder.h"
-#include "tests/support/tiny_draft.h"
 
 namespace octavo::paper {
 namespace {
 
 class RealExperiment : public ::testing::Test {
  protected:
-  RealExperiment() { test::tiny_draft({.own_output = true}).write((folder_ / "model.gguf").string()); }
+  RealExperiment() {
+    test::TinyLlamaOptions llama;
+    llama.context_length = 512;
+    test::make_tiny_llama(/*seed=*/7, llama).draft().write((folder_ / "model.gguf").string());
+  }
 
   RealExperimentOptions options() const {
     EngineOptions engine;
@@ -69,6 +74,26 @@ TEST_F(RealExperiment, TellsEachManagerBesideThePaper) {
     EXPECT_GT(held->ours, 0.0);
     EXPECT_LE(held->ours, 100.0);
     EXPECT_TRUE(held->paper_least.has_value());
+  }
+}
+
+// All the others: what they plan is what the engine takes, and every figure is a number.
+TEST_F(RealExperiment, EachReportsFiguresAndPlots) {
+  RealExperimentOptions some = options();
+  some.time_share = 0.02;
+  for (const char* const name : {"real-serving", "real-loop", "real-sharing", "real-block-sizes"}) {
+    const Result<ExperimentReport> report = run_real_experiment(name, some);
+    ASSERT_TRUE(report.has_value()) << name << ": " << report.error().message;
+    EXPECT_EQ(report->name, name);
+    EXPECT_GE(report->figures.size(), 6u) << name;
+    for (const ComparedFigure& figure : report->figures) {
+      EXPECT_TRUE(std::isfinite(figure.ours)) << name << ": " << figure.name;
+      EXPECT_TRUE(figure.unit != "requests/s" || figure.ours > 0.0) << name << ": " << figure.name;
+    }
+    for (const ExperimentPlot& plot : report->plots) {
+      for (const PlotLine& line : plot.lines)
+        EXPECT_FALSE(line.points.empty()) << plot.title << ": " << line.name;
+    }
   }
 }
 
