@@ -61,8 +61,7 @@ RealStudy start_real_memory(const Desk& desk) {
 
 // ---- figure 12
 
-constexpr std::array kRateShares = {0.5, 0.9, 1.3,
-                                    1.8};  // of what the paged engine ends when saturated: past every knee
+constexpr std::array kRateShares = {0.5, 0.9, 1.3, 1.8};  // of what the paged engine ends when saturated
 constexpr double kArrivalSeconds = 6.0;
 constexpr double kKneeRatio = 4.0;  // of the paged engine's latency at the lowest rate
 
