@@ -22,6 +22,7 @@
 #include "app/commands/request_json.h"
 #include "app/commands/speed_benchmark.h"
 #include "app/commands/start_engine.h"
+#include "engine/base/machine_name.h"
 #include "engine/engine.h"
 #include "kernels/backends.h"
 #include "kernels/machine_limits.h"
@@ -59,16 +60,6 @@ struct SpeedResult {
     return median(std::move(values));
   }
 };
-
-std::string cpu_model() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (line.rfind("model name", 0) != 0) continue;
-    const std::size_t colon = line.find(": ");
-    if (colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "unknown";
-}
 
 double peak_rss_mb() {
   std::ifstream file("/proc/self/status");
@@ -112,7 +103,7 @@ const char* activation_name(ActivationType type) {
 double rounded(double value) { return std::round(value * 1000.0) / 1000.0; }
 
 Json machine_json(const EngineDescription& description, const kernels::MachineLimits& limits) {
-  return {{"cpu", cpu_model()},
+  return {{"cpu", processor_name()},
           {"isa", description.isa},
           {"threads", description.threads},
           {"read_gb_per_s", rounded(limits.read_bytes_per_s * 1e-9)},

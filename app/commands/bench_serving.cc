@@ -493,7 +493,10 @@ Result<int> run_serving(ServingOptions& options) {
                                  : options.result_filename;
     OCTAVO_TRY_VOID(write_file(std::filesystem::path(options.result_dir) / name, dump(json, 2) + "\n"));
   }
-  if (!options.plot.empty()) OCTAVO_TRY_VOID(write_file(options.plot, charts_svg(measured.results)));
+  if (!options.plot.empty()) {
+    OCTAVO_TRY(const std::string picture, charts_picture(measured.results, picture_format_of(options.plot)));
+    OCTAVO_TRY_VOID(write_file(options.plot, picture));
+  }
   if (measured.is_stopped) return kExitInterrupted;
   const bool any_failed = std::ranges::any_of(
       measured.results, [](const ServingResult& result) { return median_of(result.rounds).num_failed > 0; });
@@ -610,7 +613,7 @@ void add_report_options(CLI::App& command, ServingOptions& options) {
   command.add_option("--result-filename", options.result_filename, "Name of the JSON file");
   command.add_option("--metadata", options.metadata, "NAME=VALUE to put into the JSON (repeatable)")
       ->allow_extra_args(false);
-  command.add_option("--plot", options.plot, "Write charts as an SVG file");
+  command.add_option("--plot", options.plot, "Write charts to this file: PNG by that ending, else SVG");
   command.add_flag("--json", options.json, "Print one JSON object to standard output");
 }
 

@@ -1,4 +1,4 @@
-// `octavo experiment`: the evaluation of the PagedAttention paper, on our scheduler and simulated hardware.
+// `octavo experiment`: the evaluation of the PagedAttention paper, simulated and on the real engine.
 #pragma once
 
 namespace CLI {

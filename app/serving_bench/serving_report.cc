@@ -7,7 +7,6 @@
 #include <set>
 #include <utility>
 
-#include "app/serving_bench/line_chart.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 
@@ -210,21 +209,23 @@ Json details_json(const std::vector<RequestRecord>& records) {
   return json;
 }
 
-std::string charts_svg(const std::vector<ServingResult>& results) {
+Result<std::string> charts_picture(const std::vector<ServingResult>& results, PictureFormat format) {
   std::set<double> rates;
   for (const ServingResult& result : results)
     if (std::isfinite(result.request_rate)) rates.insert(result.request_rate);
   if (rates.size() < 2) {
-    return svg_of({share_chart(results, LatencyMetric::kTtft), share_chart(results, LatencyMetric::kTpot),
-                   share_chart(results, LatencyMetric::kItl)});
+    return picture_of({share_chart(results, LatencyMetric::kTtft), share_chart(results, LatencyMetric::kTpot),
+                       share_chart(results, LatencyMetric::kItl)},
+                      format);
   }
-  return svg_of(
+  return picture_of(
       {rate_chart(results, "Normalised latency", "s/token",
                   [](const ServingFigures& f) { return f.normalised_latency_s; }),
        rate_chart(results, "Time to first token (median)", "ms",
                   [](const ServingFigures& f) { return f.latency.at(LatencyMetric::kTtft).median; }),
        rate_chart(results, "Output", "tokens/s",
-                  [](const ServingFigures& f) { return f.output_tokens_per_s; })});
+                  [](const ServingFigures& f) { return f.output_tokens_per_s; })},
+      format);
 }
 
 }  // namespace octavo::app

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "app/charts/line_chart.h"
 #include "app/json/json_text.h"
 #include "app/serving_bench/serving_figures.h"
 
@@ -34,6 +35,6 @@ Json details_json(const std::vector<RequestRecord>& records);
 
 // Several rates: normalised latency and throughput over the rate, as the paper's figure 12. One: how many
 // requests had at most which time to first token and per token.
-std::string charts_svg(const std::vector<ServingResult>& results);
+Result<std::string> charts_picture(const std::vector<ServingResult>& results, PictureFormat format);
 
 }  // namespace octavo::app

@@ -61,9 +61,10 @@ struct ComparedFigure {
 
 struct ExperimentReport {
   std::string name;
-  std::vector<ExperimentPlot> plots;
-  std::vector<ComparedFigure> figures;
-  std::vector<std::string> notes;  // what a reader has to know about these figures
+  std::vector<ExperimentPlot> plots = {};
+  std::vector<ComparedFigure> figures = {};
+  std::vector<std::string> notes = {};  // what a reader has to know about these figures
+  std::string machine = {};  // that measured, with its threads and the model; empty: it is simulated
 };
 
 struct ExperimentOptions {

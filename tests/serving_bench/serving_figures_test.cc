@@ -8,7 +8,6 @@
 #include <string>
 #include <vector>
 
-#include "app/serving_bench/line_chart.h"
 #include "app/serving_bench/serving_report.h"
 
 namespace octavo::app {
@@ -121,38 +120,13 @@ TEST(ServingReport, ServersStandBesideTheFirstAtTheSameRate) {
   EXPECT_NE(second.find(" 0.50 "), std::string::npos) << text;
 }
 
-TEST(LineChart, AxesHaveRoundMarks) {
-  EXPECT_EQ(axis_marks(10, 6), (std::vector<double>{0, 2, 4, 6, 8, 10}));
-  EXPECT_EQ(axis_marks(7, 6), (std::vector<double>{0, 2, 4, 6, 8}));
-  EXPECT_EQ(axis_marks(0, 6), (std::vector<double>{0, 1}));
-  for (const double most : {1e-9, 0.003, 0.9, 1.0, 17.3, 99.0, 1e7}) {
-    const auto marks = axis_marks(most, 6);
-    EXPECT_GE(marks.back(), most * (1 - 1e-9)) << most;
-    EXPECT_LE(marks.size(), 8u) << most;
-    EXPECT_GE(marks.size(), 3u) << most;
-  }
-}
-
-TEST(LineChart, LabelsAreDataAndPointsLieInThePicture) {
-  const std::string svg =
-      svg_of({{.title = "a <b> & \"c\"",
-               .x_label = "x",
-               .y_label = "y",
-               .lines = {{.name = "</text><script>",
-                          .points = {{0, 0}, {1, 2}, {2, std::numeric_limits<double>::quiet_NaN()}}}}}});
-  EXPECT_EQ(svg.find("<script"), std::string::npos);
-  EXPECT_NE(svg.find("a &lt;b&gt; &amp; &quot;c&quot;"), std::string::npos);
-  EXPECT_EQ(svg.find("nan"), std::string::npos);
-  EXPECT_EQ(svg.rfind("</svg>\n"), svg.size() - 7);
-}
-
-TEST(LineChart, SeveralRatesAreDrawnOverTheRate) {
+TEST(ServingReport, SeveralRatesAreDrawnOverTheRate) {
   std::vector<ServingResult> results;
   for (const double rate : {2.0, 1.0})
     results.push_back({.server = "a", .request_rate = rate, .rounds = {figures_of(two_requests(), {})}});
-  EXPECT_NE(charts_svg(results).find("Normalised latency"), std::string::npos);
+  EXPECT_NE(charts_picture(results, PictureFormat::kSvg)->find("Normalised latency"), std::string::npos);
   results.pop_back();
-  EXPECT_NE(charts_svg(results).find("% of all"), std::string::npos);
+  EXPECT_NE(charts_picture(results, PictureFormat::kSvg)->find("% of all"), std::string::npos);
 }
 
 }  // namespace

@@ -1,10 +1,9 @@
-#include "app/commands/experiment_report.h"
+#include "app/experiments/experiment_report.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "app/serving_bench/line_chart.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 
@@ -27,16 +26,6 @@ std::size_t characters(const std::string& text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !continues_utf8(c); }));
 }
 
-std::string number_text(double value) { return fixed_text(value, value < 10.0 ? 3 : value < 100.0 ? 2 : 1); }
-
-std::string paper_text(const ComparedFigure& figure) {
-  if (!figure.paper_least) return "";
-  const std::string least = number_text(*figure.paper_least);
-  return figure.paper_most && *figure.paper_most != *figure.paper_least
-             ? least + " to " + number_text(*figure.paper_most)
-             : least;
-}
-
 struct Row {
   std::string name, unit, ours, papers, verdict, source;
 };
@@ -45,7 +34,7 @@ std::vector<Row> rows_of(const ExperimentReport& report) {
   std::vector<Row> rows;
   for (const ComparedFigure& figure : report.figures) {
     const bool is_compared = figure.verdict() != Verdict::kUncompared;
-    rows.push_back({figure.name, figure.unit, number_text(figure.ours), paper_text(figure),
+    rows.push_back({figure.name, figure.unit, figure_text(figure.ours), paper_text(figure),
                     is_compared ? std::string(paper::verdict_text(figure.verdict())) : "",
                     figure.paper_source});
   }
@@ -74,6 +63,7 @@ std::string list_text(std::span<const ExperimentInfo> infos) {
 std::string report_text(const ExperimentInfo& info, const ExperimentReport& report) {
   std::string text = info.name + ": " + info.title + "\n";
   for (const auto& [name, fact] : facts_of(info)) text += "  " + in_column(name, 10) + *fact + "\n";
+  if (!report.machine.empty()) text += "  " + in_column("machine", 10) + report.machine + "\n";
   const std::vector<Row> rows = rows_of(report);
   const Row heads{"", "", "ours", "paper", "", ""};
   const auto widest = [&](std::string Row::*part) {
@@ -99,6 +89,7 @@ std::string report_text(const ExperimentInfo& info, const ExperimentReport& repo
 std::string report_markdown(const ExperimentInfo& info, const ExperimentReport& report) {
   std::string text = "## " + info.name + ": " + info.title + "\n\n";
   for (const auto& [name, fact] : facts_of(info)) text += "* " + std::string(name) + ": " + *fact + "\n";
+  if (!report.machine.empty()) text += "* machine: " + report.machine + "\n";
   text += "\n| figure | unit | ours | paper | | where |\n|---|---|---|---|---|---|\n";
   for (const Row& row : rows_of(report)) {
     text += "| " + row.name + " | " + row.unit + " | " + row.ours + " | " + row.papers + " | " + row.verdict +
@@ -141,23 +132,43 @@ Json report_json(const ExperimentInfo& info, const ExperimentReport& report) {
                      {"lines", std::move(lines)}});
   }
   Json json = info_json(info);
+  json["machine"] = report.machine.empty() ? Json(nullptr) : Json(report.machine);
   json["figures"] = std::move(figures);
   json["plots"] = std::move(plots);
   json["notes"] = report.notes;
   return json;
 }
 
-std::string report_svg(const ExperimentReport& report) {
+std::string source_text(const ExperimentInfo& info, const ExperimentReport& report) {
+  return "Kwon et al. 2023 · " + info.source + " · " +
+         (report.machine.empty() ? info.hardware : report.machine);
+}
+
+Result<std::string> report_picture(const ExperimentInfo& info, const ExperimentReport& report,
+                                   PictureFormat format) {
   std::vector<LineChart> charts;
   for (const paper::ExperimentPlot& plot : report.plots) {
-    LineChart& chart = charts.emplace_back(LineChart{
-        .title = plot.title, .x_label = plot.x_label, .y_label = plot.y_label, .most_y = plot.most_y});
+    LineChart& chart = charts.emplace_back(LineChart{.title = plot.title,
+                                                     .x_label = plot.x_label,
+                                                     .y_label = plot.y_label,
+                                                     .most_y = plot.most_y,
+                                                     .source = source_text(info, report)});
     for (const paper::PlotLine& line : plot.lines) {
       ChartLine& drawn = chart.lines.emplace_back(ChartLine{.name = line.name, .has_line = !line.is_papers});
       for (const paper::PlotPoint& point : line.points) drawn.points.push_back({point.x, point.y});
     }
   }
-  return svg_of(charts);
+  return picture_of(charts, format);
+}
+
+std::string figure_text(double value) { return fixed_text(value, value < 10.0 ? 3 : value < 100.0 ? 2 : 1); }
+
+std::string paper_text(const ComparedFigure& figure) {
+  if (!figure.paper_least) return "";
+  const std::string least = figure_text(*figure.paper_least);
+  return figure.paper_most && *figure.paper_most != *figure.paper_least
+             ? least + " to " + figure_text(*figure.paper_most)
+             : least;
 }
 
 std::string verdict_sentence(std::span<const ExperimentReport> reports) {
