@@ -460,13 +460,13 @@ class Encrypted(unittest.TestCase):
 
     def clients_that_trust(self, certificate):
         import anthropic
-        import httpx
+        import httpx2
         import openai
 
         trusted = ssl.create_default_context(cafile=certificate)
         fields = {"api_key": KEY, "max_retries": 0}
-        return (openai.OpenAI(base_url=self.server.url + "/v1", http_client=httpx.Client(verify=trusted), **fields),
-                anthropic.Anthropic(base_url=self.server.url, http_client=httpx.Client(verify=trusted), **fields))
+        return (openai.OpenAI(base_url=self.server.url + "/v1", http_client=httpx2.Client(verify=trusted), **fields),
+                anthropic.Anthropic(base_url=self.server.url, http_client=httpx2.Client(verify=trusted), **fields))
 
     def test_both_clients_are_answered_and_streamed_to(self):
         self.assertTrue(self.server.url.startswith("https://"))
