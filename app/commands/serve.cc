@@ -194,9 +194,9 @@ void add_serve_command(CLI::App& program, const std::string& version, int& statu
   command->add_option("--api-key", options->key, "Key that clients must send (default: a new one is shown)");
   command->add_option("--api-key-file", options->key_file, "File whose first line is the key");
   command->add_flag("--no-api-key", options->no_key, "Ask for no key; on this machine alone");
-  command->add_option("--tls-certificate", options->tls_certificate,
+  command->add_option("--tls-certificate,--ssl-certfile", options->tls_certificate,
                       "PEM file with the certificate for HTTPS, and those that sign it");
-  command->add_option("--tls-key", options->tls_key, "PEM file with its key");
+  command->add_option("--tls-key,--ssl-keyfile", options->tls_key, "PEM file with its key");
   command
       ->add_option("--allowed-host", options->allowed_hosts,
                    "Name of this server that clients may use (repeatable)")

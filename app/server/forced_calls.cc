@@ -21,7 +21,8 @@ enum class ArgumentForm : std::uint8_t {
   kJson,
   kParameterTags,  // <parameter=NAME>\nVALUE\n</parameter>
   kKeyTags,        // <arg_key>NAME</arg_key>\n<arg_value>VALUE</arg_value>
-  kInvokeTags,     // <｜DSML｜parameter name="NAME" string="true">VALUE</｜DSML｜parameter>\n
+  kInvokeTags,     // <atem:parameter name="NAME">VALUE</atem:parameter>\n
+  kMarkedTags,     // <｜DSML｜parameter name="NAME" string="true">VALUE</｜DSML｜parameter>\n
   kGemma,          // NAME:<|"|>TEXT<|"|>,NAME:JSON
   kPython,         // NAME="TEXT", NAME=JSON
 };
@@ -30,10 +31,10 @@ struct CallForm {
   std::string begin = {}, end = {};           // of all calls
   std::optional<std::string> separator = {};  // none: one call at most
   ArgumentForm arguments = ArgumentForm::kJson;
+  std::string before_recipient = {};  // of a message that is for the function; empty: it has no such header
 };
 
-// nullopt: arguments in a writing of its own.
-std::optional<CallForm> form_of(ToolCallFormat format, std::string_view source) {
+CallForm form_of(ToolCallFormat format, std::string_view source) {
   const auto has = [&](std::string_view text) { return source.find(text) != std::string_view::npos; };
   const CallForm hermes{.before_name = "<tool_call>\n{\"name\": \"",
                         .behind_name = "\", \"arguments\": ",
@@ -105,16 +106,24 @@ std::optional<CallForm> form_of(ToolCallFormat format, std::string_view source) 
                       .separator = ", ",
                       .arguments = ArgumentForm::kPython};
     case ToolCallFormat::kInvokeTags:
-      if (!has("｜DSML｜")) return std::nullopt;  // Muse, whose calls stand in messages of their own
+      // Muse: a message for each, behind a prompt that ends with the beginning of one.
+      if (!has("｜DSML｜")) {
+        return CallForm{.before_name = "<|message|><atem:function_calls>\n<atem:invoke name=\"",
+                        .behind_name = "\">\n",
+                        .behind_arguments = "</atem:invoke>\n</atem:function_calls>",
+                        .separator = "<|eom|><|start|>assistant",
+                        .arguments = ArgumentForm::kInvokeTags,
+                        .before_recipient = " to="};
+      }
       return CallForm{.before_name = "<｜DSML｜invoke name=\"",
                       .behind_name = "\">\n",
                       .behind_arguments = "</｜DSML｜invoke>\n",
                       .begin = "<｜DSML｜function_calls>\n",
                       .end = "</｜DSML｜function_calls>",
                       .separator = "",
-                      .arguments = ArgumentForm::kInvokeTags};
+                      .arguments = ArgumentForm::kMarkedTags};
   }
-  return std::nullopt;
+  return hermes;
 }
 
 Json sequence_of(Json elements) { return {{"type", "sequence"}, {"elements", std::move(elements)}}; }
@@ -254,6 +263,9 @@ class MarkedArguments {
         return marks_.between("\n<arg_key>" + name + "</arg_key>\n<arg_value>", std::move(format),
                               "</arg_value>");
       case ArgumentForm::kInvokeTags:
+        return marks_.between("<atem:parameter name=\"" + name + "\">", std::move(format),
+                              "</atem:parameter>\n");
+      case ArgumentForm::kMarkedTags:
         return marks_.between(
             "<｜DSML｜parameter name=\"" + name + "\" string=\"" + (value.is_text ? "true" : "false") + "\">",
             std::move(format), "</｜DSML｜parameter>\n");
@@ -321,40 +333,33 @@ Result<Json> forced_calls_format(const std::vector<FunctionTool>& tools, const T
   const std::string_view source =
       model.tokenizer->knows_tools() ? model.tokenizer->chat_template_source() : std::string_view();
   const ToolCallFormat family = tool_call_format(source);
-  const std::optional<CallForm> form = form_of(family, source);
-  if (!form) {
-    return Error{
-        .code = ErrorCode::kUnsupported,
-        .message =
-            "tool_choice: this model writes calls in messages of their own, so that none can be forced; "
-            "use auto or none",
-        .subject = "tool_choice"};
-  }
+  const CallForm form = form_of(family, source);
   const MarkedTexts marks(family, model);
   Json each = Json::array();
   for (const FunctionTool& tool : tools) {
     if (choice.name && tool.name != *choice.name) continue;
     Json elements = Json::array();
-    marks.append(form->before_name + tool.name + form->behind_name, elements);
-    OCTAVO_TRY(Json arguments, arguments_of(tool, form->arguments, marks, &notes));
+    const std::string header = form.before_recipient.empty() ? "" : form.before_recipient + tool.name;
+    marks.append(header + form.before_name + tool.name + form.behind_name, elements);
+    OCTAVO_TRY(Json arguments, arguments_of(tool, form.arguments, marks, &notes));
     elements.push_back(std::move(arguments));
-    marks.append(form->behind_arguments, elements);
+    marks.append(form.behind_arguments, elements);
     each.push_back(sequence_of(std::move(elements)));
   }
   const Json one = each.size() == 1 ? each.front() : Json{{"type", "or"}, {"elements", std::move(each)}};
   Json all = Json::array();
-  marks.append(form->begin, all);
+  marks.append(form.begin, all);
   all.push_back(one);
-  if (!choice.only_first && form->separator) {
+  if (!choice.only_first && form.separator) {
     Json next = Json::array();
-    marks.append(*form->separator, next);
+    marks.append(*form.separator, next);
     next.push_back(one);
     all.push_back({{"type", "repeat"},
                    {"min", 0},
                    {"max", kMostForcedCalls - 1},
                    {"content", sequence_of(std::move(next))}});
   }
-  marks.append(form->end, all);
+  marks.append(form.end, all);
   return sequence_of(std::move(all));
 }
 
@@ -364,18 +369,18 @@ Result<std::optional<Json>> strict_calls_format(const std::vector<FunctionTool>&
   const std::string_view source =
       model.tokenizer->knows_tools() ? model.tokenizer->chat_template_source() : std::string_view();
   const ToolCallFormat family = tool_call_format(source);
-  const std::optional<CallForm> form = form_of(family, source);
-  const bool begins_with_mark = form && form->begin.empty() && form->before_name.starts_with("<tool_call>");
+  const CallForm form = form_of(family, source);
+  const bool begins_with_mark = form.begin.empty() && form.before_name.starts_with("<tool_call>");
   const MarkedTexts marks(family, model);
   if (std::ranges::none_of(tools, is_strict) || !begins_with_mark || !marks.empty())
     return std::optional<Json>();
   Json tags = Json::array();
   for (const FunctionTool& tool : tools) {
-    OCTAVO_TRY(Json arguments, arguments_of(tool, form->arguments, marks, nullptr));
+    OCTAVO_TRY(Json arguments, arguments_of(tool, form.arguments, marks, nullptr));
     tags.push_back({{"type", "tag"},
-                    {"begin", form->before_name + tool.name + form->behind_name},
+                    {"begin", form.before_name + tool.name + form.behind_name},
                     {"content", std::move(arguments)},
-                    {"end", form->behind_arguments}});
+                    {"end", form.behind_arguments}});
   }
   return std::optional<Json>(Json{{"type", "triggered_tags"},
                                   {"triggers", {"<tool_call>"}},

@@ -15,9 +15,9 @@
 namespace octavo::app {
 
 // Nothing but calls, from the first token: at least one, of the function that is named or of any.
-// The error is one sentence, with subject "tools": a schema of a strict function that cannot be kept, or a
-// family whose calls are messages of their own. `notes`: of functions that are not strict, whose schema
-// cannot be kept, so that their arguments are any JSON object.
+// The error is one sentence, with subject "tools": a schema of a strict function that cannot be kept.
+// `notes`: of functions that are not strict, whose schema cannot be kept, so that their arguments are any
+// JSON object.
 Result<Json> forced_calls_format(const std::vector<FunctionTool>& tools, const ToolChoice& choice,
                                  const ServedModel& model, std::vector<std::string>& notes);
 

@@ -126,6 +126,43 @@ std::string_view function_of_header(std::string_view header) {
   return is_tool_name(name) ? name : std::string_view();
 }
 
+// Of calls whose arguments stand between tags; nullopt: in a writing of their own.
+std::optional<CallTags> call_tags(ToolCallFormat format, std::string_view mark, std::string_view closer) {
+  if (format == ToolCallFormat::kArgumentTags) {
+    return CallTags{.begin = std::string(mark),
+                    .end = std::string(closer),
+                    .key_begin = "<arg_key>",
+                    .key_end = "</arg_key>",
+                    .value_begin = "<arg_value>",
+                    .value_end = "</arg_value>"};
+  }
+  const bool is_one = mark == kFunction || mark == kMuseInvoke || mark == kDsmlInvoke;
+  if (mark == kToolCall || mark == kFunction) {
+    return CallTags{.begin = std::string(is_one ? "" : mark),
+                    .end = std::string(is_one ? "" : closer),
+                    .call_begin = std::string(kFunction),
+                    .name_end = ">",
+                    .key_begin = "<parameter=",
+                    .key_end = ">",
+                    .value_end = "</parameter>",
+                    .call_end = std::string(kFunctionEnd),
+                    .values_have_lines = true,
+                    .values_speak_of_tags = true};
+  }
+  if (format != ToolCallFormat::kInvokeTags) return std::nullopt;
+  const std::string prefix(closer.substr(2).starts_with(kDsmlPrefix) ? kDsmlPrefix : kMusePrefix);
+  return CallTags{.begin = std::string(is_one ? "" : mark),
+                  .end = std::string(is_one ? "" : closer),
+                  .call_begin = "<" + prefix + "invoke name=\"",
+                  .name_end = "\"",
+                  .key_begin = "<" + prefix + "parameter name=\"",
+                  .key_end = "\"",
+                  .value_end = "</" + prefix + "parameter>",
+                  .call_end = "</" + prefix + "invoke>",
+                  .may_be_many = !is_one,
+                  .have_attributes = true};
+}
+
 CallHead harmony_head(std::string_view text) {
   const std::size_t end = text.find(kHeaderEnd);
   if (end == std::string_view::npos) return {Match::kMaybe};
@@ -388,6 +425,11 @@ bool ToolCallReader::begin_json(std::size_t begin, std::string name) {
 bool ToolCallReader::begin_tags() {
   scanned_ = opener_.mark.size();
   num_ends_tried_ = 0;
+  tag_stream_.reset();
+  if (told_ == CallsAreTold::kAsTheyCome) {
+    if (auto tags = call_tags(format_, opener_.mark, opener_.closer))
+      tag_stream_.emplace(*std::move(tags), tools_);
+  }
   state_ = State::kTags;
   return true;
 }
@@ -462,7 +504,19 @@ bool ToolCallReader::read_tail(bool is_final) {
   return is_final && text.size() == rest().size() ? finish_json(text.size()) || give_up() : wait();
 }
 
+bool ToolCallReader::stream_tags(bool is_final) {
+  const bool is_cut = rest().size() > kMostCallBytes;
+  const TagStream::State state =
+      tag_stream_->read(rest().substr(0, kMostCallBytes), is_final || is_cut, pieces_);
+  if (state == TagStream::State::kGoesOn) return false;
+  const bool is_left = state == TagStream::State::kEnded || tag_stream_->has_told();
+  const std::size_t end = tag_stream_->num_read();
+  tag_stream_.reset();
+  return is_left ? leave_told_call(end) : true;  // it is no call, or is one by its end
+}
+
 bool ToolCallReader::read_tags(bool is_final) {
+  if (tag_stream_) return stream_tags(is_final);
   const std::string_view text = rest().substr(0, kMostCallBytes);
   // Marks of one call are a part of it.
   const bool is_of_call =

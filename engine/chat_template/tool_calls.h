@@ -42,6 +42,7 @@
 
 #include "engine/chat_template/call_stream.h"
 #include "engine/chat_template/json_outline.h"
+#include "engine/chat_template/tag_stream.h"
 #include "engine/chat_template/tool_arguments.h"
 
 namespace octavo {
@@ -70,8 +71,9 @@ std::span<const std::string_view> tool_call_marks(ToolCallFormat format);
 // The function that a message of gpt-oss calls, by the header that ends where its text begins; empty: none.
 std::string_view called_by_header(std::string_view answer, std::size_t message_begin);
 
-// How calls are told: when they are whole, or as they come (call_stream.h), where their form is JSON behind a
-// mark. A call that was told while it came and turns out not to be whole ends where it went wrong.
+// How calls are told: when they are whole, or as they come, where their form is JSON behind a mark
+// (call_stream.h) or arguments between tags (tag_stream.h). A call that was told while it came and turns out
+// not to be whole ends where it went wrong.
 enum class CallsAreTold : std::uint8_t { kWhole, kAsTheyCome };
 
 // Reads an answer, without its thinking, piece by piece; however it is cut, what is told adds up to the same.
@@ -113,6 +115,7 @@ class ToolCallReader {
   bool leave_told_call(std::size_t end);
   bool read_tail(bool is_final);
   bool read_tags(bool is_final);
+  bool stream_tags(bool is_final);
 
   bool begin_json(std::size_t begin, std::string name);
   bool begin_tags();
@@ -142,6 +145,7 @@ class ToolCallReader {
   std::size_t json_begin_ = 0, json_end_ = 0, scanned_ = 0;
   BracketCounter brackets_;
   std::optional<CallStream> stream_;  // none: what comes is told when it is whole
+  std::optional<TagStream> tag_stream_;
   int num_ends_tried_ = 0;
 
   std::vector<ToolCallPiece> pieces_;

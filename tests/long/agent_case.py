@@ -139,7 +139,7 @@ def main():
             window.keys("ctrl+3")
             window.click(405, 35)  # the page of requests
             window.picture(options.output / "agent-case-list.png")
-            window.click(560, 250)
+            window.click(560, 178)  # the newest request
             time.sleep(3)
             window.picture(options.output / "agent-case-difference.png")
             assert newest["prompt"]["tokens"] > options.tokens * 0.9, newest["prompt"]

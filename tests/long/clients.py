@@ -12,8 +12,11 @@ import json
 import os
 import pathlib
 import re
+import socket
+import ssl
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -27,16 +30,18 @@ QUESTION = [{"role": "user", "content": "Name three colours."}]
 class Server:
     """`octavo serve` on a free port, until stop()."""
 
-    def __init__(self, octavo):
-        self.process = subprocess.Popen([octavo, "serve", "--port", "0", "--api-key", KEY, "--max-model-len", "2048"],
+    def __init__(self, octavo, *options):
+        self.process = subprocess.Popen([octavo, "serve", "--port", "0", "--api-key", KEY, "--max-model-len", "2048", *options],
                                         stderr=subprocess.PIPE, text=True)
+        said = ""
         for line in self.process.stderr:
-            if found := re.search(r"listening on http://127.0.0.1:(\d+)", line):
-                self.port = int(found.group(1))
+            said += line
+            if found := re.search(r"listening on (https?)://127.0.0.1:(\d+)", line):
+                self.port = int(found.group(2))
                 break
         else:
-            raise RuntimeError(f"octavo serve ended with status {self.process.wait()}")
-        self.url = f"http://127.0.0.1:{self.port}"
+            raise RuntimeError(f"octavo serve ended with status {self.process.wait()}: {said}")
+        self.url = f"{found.group(1)}://127.0.0.1:{self.port}"
 
     def request(self, method, path, body=None, headers=None, key=KEY):
         """(status, headers, text)"""
@@ -431,6 +436,172 @@ class Embeddings(ClientTest):
         self.assertGreater(len(told), 1)
         self.assertEqual([done for done, _ in told], sorted(done for done, _ in told))
         self.assertEqual(told[-1][0], told[-1][1])
+
+
+class Encrypted(unittest.TestCase):
+    """TLS by vLLM's options, with a certificate that openssl makes."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.certificates = [cls.certificate(name) for name in ("server", "other")]
+        certificate, key = cls.certificates[0]
+        cls.server = Server(ClientTest.octavo, "--ssl-certfile", certificate, "--ssl-keyfile", key)
+        cls.addClassCleanup(cls.server.stop)
+
+    @classmethod
+    def certificate(cls, name):
+        certificate, key = (f"{cls.folder.name}/{name}.{kind}" for kind in ("pem", "key"))
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+                        "2", "-subj", f"/CN={name}", "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out",
+                        certificate], check=True, stderr=subprocess.DEVNULL)
+        return certificate, key
+
+    def clients_that_trust(self, certificate):
+        import anthropic
+        import httpx2
+        import openai
+
+        trusted = ssl.create_default_context(cafile=certificate)
+        fields = {"api_key": KEY, "max_retries": 0}
+        return (openai.OpenAI(base_url=self.server.url + "/v1", http_client=httpx2.Client(verify=trusted), **fields),
+                anthropic.Anthropic(base_url=self.server.url, http_client=httpx2.Client(verify=trusted), **fields))
+
+    def test_both_clients_are_answered_and_streamed_to(self):
+        self.assertTrue(self.server.url.startswith("https://"))
+        openai, anthropic = self.clients_that_trust(self.certificates[0][0])
+        model = openai.models.list().data[0].id
+        pieces = list(openai.chat.completions.create(model=model, messages=QUESTION, max_tokens=8, stream=True))
+        self.assertGreater(len(pieces), 4)
+        for _ in range(3):  # on one connection
+            answer = anthropic.messages.create(model=model, max_tokens=4, messages=QUESTION)
+            self.assertEqual(answer.usage.output_tokens, 4)
+
+    def test_clients_refuse_another_certificate(self):
+        import openai
+
+        other, _ = self.clients_that_trust(self.certificates[1][0])
+        with self.assertRaises(openai.APIConnectionError) as refused:
+            other.models.list()
+        self.assertIn("CERTIFICATE_VERIFY_FAILED", repr(refused.exception.__cause__))
+
+    def test_plain_requests_and_old_versions_get_nothing(self):
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as plain:
+            plain.sendall(f"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {KEY}\r\n\r\n".encode())
+            self.assertNotIn(b" 200 ", plain.recv(4096))
+        old = ssl.create_default_context(cafile=self.certificates[0][0])
+        old.minimum_version = old.maximum_version = ssl.TLSVersion.TLSv1_1
+        old.set_ciphers("ALL:@SECLEVEL=0")
+        with socket.create_connection(("127.0.0.1", self.server.port), timeout=20) as connection:
+            with self.assertRaises((ssl.SSLError, ConnectionError)):
+                old.wrap_socket(connection, server_hostname="127.0.0.1").close()
+
+    def test_a_key_of_another_certificate_is_one_sentence(self):
+        (certificate, _), (_, key) = self.certificates
+        with self.assertRaises(RuntimeError) as refused:
+            Server(ClientTest.octavo, "--tls-certificate", certificate, "--tls-key", key)
+        self.assertIn("status 2", str(refused.exception))
+        self.assertIn(key, str(refused.exception))
+
+
+class Agents(ClientTest):
+    """Requests as agents send them (fields and headers as observed), replayed turn by turn."""
+
+    SYSTEM = "You are an agent in a terminal. " + "Call tools by name and keep answers short. " * 20
+
+    def raw(self, path, body, headers):
+        status, _, text = self.server.request("POST", path, body, headers)
+        self.assertEqual(status, 200, text)
+        events = [json.loads(line[6:]) for line in text.splitlines() if line.startswith("data: {")]
+        return events
+
+    def test_claude_code(self):
+        # A checksum that changes with every request stands in front of its system prompt; reminders stand in the middle.
+        headers = {"anthropic-version": "2023-06-01", "anthropic-beta": "claude-code-20250219", "User-Agent": "claude-cli/2.1.36",
+                   "X-Stainless-Lang": "js", "x-api-key": KEY, "Accept": "application/json"}
+        tools = [{"name": name, "description": f"The tool {name}.", "input_schema": {
+            "type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"],
+            "additionalProperties": False, "$schema": "http://json-schema.org/draft-07/schema#"}} for name in ("Read", "Bash")]
+        messages = []
+        for turn, checksum in enumerate(["a1b2c", "d4e5f", "09876"]):
+            messages.append({"role": "user", "content": [
+                {"type": "text", "text": f"<system-reminder>Today is a day.</system-reminder>Step {turn}?",
+                 "cache_control": {"type": "ephemeral"}}]})
+            events = self.raw("/v1/messages?beta=true", {
+                "model": self.model, "max_tokens": 16, "stream": True, "messages": messages, "tools": tools, "metadata": {
+                    "user_id": "user_1_account__session_2"}, "thinking": {"type": "disabled"}, "temperature": 1,
+                "system": [{"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.{turn}; cc_entrypoint=cli; "
+                                                    f"cch={checksum};"},
+                           {"type": "text", "text": self.SYSTEM, "cache_control": {"type": "ephemeral"}}]}, headers)
+            self.assertEqual((events[0]["type"], events[-1]["type"]), ("message_start", "message_stop"))
+            usage = events[0]["message"]["usage"]
+            if turn > 0:  # all of the system prompt, the tools and the turns before are found
+                self.assertLess(usage["input_tokens"], 80, usage)
+                self.assertGreater(usage["cache_read_input_tokens"], 250, usage)
+            text = "".join(event["delta"].get("text", "") for event in events if event["type"] == "content_block_delta")
+            messages.append({"role": "assistant", "content": [{"type": "text", "text": text or "."}]})
+            messages.append({"role": "system", "content": f"<total_tokens>{1000 - turn} tokens left</total_tokens>"})
+        counted = json.loads(self.server.request("POST", "/v1/messages/count_tokens?beta=true", {
+            "model": self.model, "messages": messages, "tools": tools, "system": self.SYSTEM}, headers)[2])
+        self.assertGreater(counted["input_tokens"], 250)
+
+    def test_codex(self):
+        headers = {"originator": "codex_cli_rs", "User-Agent": "codex_cli_rs/0.99.0", "session_id": "s-1",
+                   "Accept": "text/event-stream"}
+        function = {"type": "function", "name": "shell", "description": "Runs a command.", "strict": False, "parameters": {
+            "type": "object", "properties": {"command": {"type": "array", "items": {"type": "string"}}},
+            "required": ["command"], "additionalProperties": False}}
+        tools = [function, {"type": "custom", "name": "apply_patch", "description": "d", "format": {
+            "type": "grammar", "syntax": "lark", "definition": "start: \"a\""}}, {"type": "web_search"},
+                 {"type": "local_shell"}, {"type": "image_generation", "output_format": "png"}]
+        items = [{"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "Sandbox: on."}]}]
+        for turn in range(2):  # answers have no limit but the context
+            items.append({"type": "message", "role": "user", "content": [{"type": "input_text", "text": f"Step {turn}?"}]})
+            events = self.raw("/v1/responses", {
+                "model": self.model, "instructions": self.SYSTEM, "input": items, "tools": tools, "tool_choice": "auto",
+                "parallel_tool_calls": False, "reasoning": {"effort": "low", "summary": "auto"}, "store": False, "stream": True,
+                "include": ["reasoning.encrypted_content"], "prompt_cache_key": "c-1", "client_metadata": {"a": "b"}}, headers)
+            self.assertEqual(events[0]["type"], "response.created")
+            self.assertIn(events[-1]["type"], ("response.completed", "response.incomplete"))
+            self.assertEqual([event["sequence_number"] for event in events], list(range(len(events))))
+            response = events[-1]["response"]
+            if turn > 0:
+                cached = response["usage"]["input_tokens_details"]["cached_tokens"]
+                self.assertLess(response["usage"]["input_tokens"] - cached, 160, response["usage"])
+            for item in response["output"]:
+                if item["type"] == "message":
+                    item["content"][0]["text"] = item["content"][0]["text"][:200]
+                items.append(item)
+            items += [{"type": "function_call", "call_id": f"c{turn}", "name": "shell", "arguments": '{"command":["ls"]}'},
+                      {"type": "function_call_output", "call_id": f"c{turn}", "output": "a.txt"}]
+
+    def test_opencode(self):
+        headers = {"User-Agent": "opencode/1.2.3 ai-sdk/provider-utils/4.0.0"}
+        tools = [{"type": "function", "function": {"name": name, "description": "d", "parameters": {
+            "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object", "properties": {
+                "filePath": {"type": "string"}}, "required": ["filePath"], "additionalProperties": False}}}
+                 for name in ("read", "edit", "bash")]
+        messages = [{"role": "system", "content": self.SYSTEM}]
+        title = {"model": self.model, "max_tokens": 16, "stream": True, "messages": [
+            {"role": "system", "content": "You name chats."}, {"role": "user", "content": "Step 0?"}]}
+        for turn in range(3):
+            messages.append({"role": "user", "content": [{"type": "text", "text": f"Step {turn}?"}]})
+            ask = {"model": self.model, "max_tokens": 16, "top_p": 1, "messages": messages, "tools": tools,
+                   "tool_choice": "auto", "stream": True, "stream_options": {"include_usage": True}}
+            with concurrent.futures.ThreadPoolExecutor(2) as threads:  # the title beside the first turn
+                told = threads.submit(self.raw, "/v1/chat/completions", ask, headers)
+                named = threads.submit(self.raw, "/v1/chat/completions", title, headers) if turn == 0 else None
+                events = told.result()
+                self.assertTrue(named is None or named.result())
+            usage = events[-1]["usage"]
+            self.assertEqual(events[-1]["choices"], [])
+            if turn > 0:
+                self.assertLess(usage["prompt_tokens"] - usage["prompt_tokens_details"]["cached_tokens"], 80, usage)
+            text = "".join(choice["delta"].get("content") or "" for event in events for choice in event["choices"])
+            messages.append({"role": "assistant", "content": text or None, "tool_calls": [
+                {"id": f"c{turn}", "type": "function", "function": {"name": "read", "arguments": '{"filePath": "a"}'}}]})
+            messages.append({"role": "tool", "tool_call_id": f"c{turn}", "content": "text of a"})
 
 
 class OthersOutside(ClientTest):

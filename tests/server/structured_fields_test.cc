@@ -5,17 +5,22 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/server/answer_calls.h"
 #include "app/server/chat_completions.h"
 #include "app/server/completions.h"
 #include "app/server/forced_calls.h"
 #include "app/server/messages.h"
 #include "app/server/responses.h"
+#include "engine/chat_template/answer_parts.h"
 #include "engine/chat_template/tool_calls.h"
 #include "engine/grammar/grammar_compiler.h"
 #include "tests/grammar/byte_vocabulary.h"
@@ -113,10 +118,18 @@ struct ReadCall {
 
 // All that the reader finds; a text beside them is a failure.
 std::vector<ReadCall> calls_in(const std::string& text, const std::string& source) {
-  ToolCallReader reader(tool_call_format(source),
-                        std::make_shared<const CallableTools>(tools_text(two_tools())));
-  std::vector<ToolCallPiece> pieces = reader.add(text);
-  for (ToolCallPiece& piece : reader.end()) pieces.push_back(std::move(piece));
+  AnswerCalls reader({.format = tool_call_format(source),
+                      .tools = std::make_shared<const CallableTools>(tools_text(two_tools()))});
+  std::vector<ToolCallPiece> pieces;
+  const auto take = [&](std::vector<ToolCallPiece> more) {
+    std::ranges::move(more, std::back_inserter(pieces));
+  };
+  for (const AnswerPart& part : answer_parts(text, /*is_final=*/true)) {
+    EXPECT_EQ(part.kind, PartKind::kAnswer) << text;
+    take(reader.begin_part(text, part.begin));
+    take(reader.add(std::string_view(text).substr(part.begin, part.end - part.begin)));
+    take(reader.end_part());
+  }
   std::vector<ReadCall> calls;
   for (const ToolCallPiece& piece : pieces) {
     if (piece.kind == ToolCallPiece::Kind::kText) ADD_FAILURE() << "'" << piece.text << "' in " << text;
@@ -132,7 +145,7 @@ const std::vector<std::string> kFamilies = {
     "[TOOL_CALLS]",         "[TOOL_CALLS][ARGS]",    "<|channel|><|message|>",
     "<arg_key><tool_call>", "<｜tool▁call▁begin｜>", "<｜tool▁call▁begin｜>```json",
     "<|tool_call|>",        "<|tool_call>",          "<|tool_call_start|>",
-    "<｜DSML｜invoke",
+    "<｜DSML｜invoke",      "<atem:function_calls>",
 };
 
 TEST(ForcedCalls, AreWhatTheReaderOfTheFamilyFinds) {
@@ -192,6 +205,35 @@ TEST(ForcedCalls, NameTheFunctionThatWasChosen) {
   EXPECT_FALSE(octavo::testing::accepts(
       **grammar, vocabulary, "<tool_call>\n{\"name\": \"clock\", \"arguments\": {}}\n</tool_call>"));
   EXPECT_FALSE(octavo::testing::accepts(**grammar, vocabulary, "Hello"));
+}
+
+TEST(ForcedCalls, OfMuseStandInMessagesForTheFunction) {
+  const FamilyVocabulary vocabulary("<atem:function_calls>");
+  ServedModel model;
+  model.tokenizer = &vocabulary;
+  GrammarCompiler compiler(vocabulary);
+  std::vector<std::string> notes;
+  const auto format = forced_calls_format(two_tools(), {.must_call = true}, model, notes);
+  ASSERT_TRUE(format.has_value());
+  const auto grammar = compiler.compile(structure_of(*format));
+  ASSERT_TRUE(grammar.has_value()) << grammar.error().message;
+  const std::string ping =
+      " to=ping<|message|><atem:function_calls>\n<atem:invoke name=\"ping\">\n</atem:invoke>\n"
+      "</atem:function_calls>";
+  const std::string clock =
+      " to=clock<|message|><atem:function_calls>\n<atem:invoke name=\"clock\">\n"
+      "<atem:parameter name=\"zone\">UTC</atem:parameter>\n<atem:parameter "
+      "name=\"hours\">7</atem:parameter>\n"
+      "</atem:invoke>\n</atem:function_calls>";
+  for (const std::string& text : {ping, clock, ping + "<|eom|><|start|>assistant" + clock})
+    EXPECT_TRUE(octavo::testing::accepts(**grammar, vocabulary, text)) << text;
+  for (const std::string& text :
+       {std::string(" to=user<|message|>Hello"), std::string(" to=clock") + ping.substr(8)})
+    EXPECT_FALSE(octavo::testing::accepts(**grammar, vocabulary, text)) << text;
+  const std::vector<ReadCall> read =
+      calls_in(ping + "<|eom|><|start|>assistant" + clock, "<atem:function_calls>");
+  ASSERT_EQ(read.size(), 2u);
+  EXPECT_EQ(read[1].arguments, (Json{{"zone", "UTC"}, {"hours", 7}}));
 }
 
 TEST(ForcedCalls, ASchemaThatCannotBeKeptIsRefusedWhereItIsStrict) {

@@ -317,6 +317,43 @@ TEST(ToolCalls, InAStreamTheNameComesWithTheFirstBraceAndArgumentsAsTheyAreWritt
   EXPECT_EQ(told_kinds(reader.end()), "");
 }
 
+TEST(ToolCalls, InAStreamArgumentsBetweenTagsGrowAsTheyAreWritten) {
+  ToolCallReader reader(kFunctionTags, callable_tools(), CallsAreTold::kAsTheyCome);
+  EXPECT_EQ(told_kinds(reader.add("Yes.\n<tool_call>\n<function=f>\n")), "text:Yes. ");
+  EXPECT_EQ(told_kinds(reader.add("<parameter=s>\n")), "begun:f arguments:{\"s\": \" ");
+  EXPECT_EQ(told_kinds(reader.add("line \"1\"\n")), "arguments:line \\\"1\\\" ");
+  EXPECT_EQ(told_kinds(reader.add("line 2\n</par")), "arguments:\\nline 2 ");
+  EXPECT_EQ(told_kinds(reader.add("ade>\n</parameter>\n")), "arguments:\\n</parade> ");
+  EXPECT_EQ(told_kinds(reader.add("<parameter=n>\n1")), "arguments:\", \"n\":  ");
+  EXPECT_EQ(told_kinds(reader.add("2\n</parameter>\n<parameter=t>\nnul")), "arguments:12, \"t\":  ");
+  EXPECT_EQ(told_kinds(reader.add("lable")), "arguments:\"nullable ");
+  EXPECT_EQ(told_kinds(reader.add("\n</parameter>\n</function>")), "arguments:\"} ended: ");
+  EXPECT_EQ(told_kinds(reader.add("\n</tool_call>")), "");
+  EXPECT_EQ(told_kinds(reader.end()), "");
+
+  ToolCallReader invocations(kInvokeTags, callable_tools(), CallsAreTold::kAsTheyCome);
+  EXPECT_EQ(told_kinds(invocations.add("<atem:function_calls>\n<atem:invoke name=\"f\">\n<atem:parameter "
+                                       "name=\"s\">a <b")),
+            "begun:f arguments:{\"s\": \"a <b ");
+  EXPECT_EQ(told_kinds(invocations.add("></atem:parameter>\n</atem:invoke>\n<atem:invoke name=\"g\">\n</")),
+            "arguments:>\"} ended: ");
+  EXPECT_EQ(told_kinds(invocations.add("atem:invoke></atem:function_calls>")),
+            "begun:g arguments:{} ended: ");
+}
+
+TEST(ToolCalls, ACallBetweenTagsThatIsCutEndsAsFarAsItCame) {
+  const auto streamed = [](std::string_view answer) {
+    return told_in_pieces(kFunctionTags, answer, 3, 5, CallsAreTold::kAsTheyCome);
+  };
+  EXPECT_EQ(streamed("<tool_call>\n<function=f>\n<parameter=s>\nunfinished"),
+            "f({\"s\": \"unfinished CUT)\n");
+  EXPECT_EQ(streamed("<tool_call>\n<function=f>\n<parameter=s>\na\n</parameter>\nmore"),
+            "f({\"s\": \"a\\n</parameter>\\nmore CUT)\n");
+  EXPECT_EQ(streamed("<tool_call>\n<function=f>\n</function> more"), "f({})\n\"more\"\n");
+  EXPECT_EQ(streamed("<tool_call>\n<function=a b>\n</function>\n</tool_call>"),
+            "\"<tool_call>\\n<function=a b>\\n</function>\\n</tool_call>\"\n");
+}
+
 TEST(ToolCalls, TagsOfInvocationsAndStatementsOfPythonAreCalls) {
   expect_told({kInvokeTags,
                "Yes.\n<atem:function_calls>\n<atem:invoke name=\"f\">\n<atem:parameter name=\"s\">a "
@@ -386,6 +423,51 @@ TEST(ToolCalls, StreamedOrWholeTheyAreTheSame) {
     expect_streamed({kWholeJson, "<|python_tag|>" + call, told});
     if (::testing::Test::HasFailure()) FAIL() << "seed " << seed;
   }
+}
+
+// The same for arguments between tags: random values of parameters of every type, however they are cut.
+TEST(ToolCalls, BetweenTagsTheyAreTheSameStreamedOrWhole) {
+  const std::vector<std::string> kNames = {"s", "n", "x", "b", "o", "l", "m", "t", "any", "new"};
+  const std::vector<std::string> kValues = {
+      "",    "a",    "\n", "a\n\n  b\n",         " 12 ",       "-1.5e3", "null",        "None",   "nullable",
+      "nul", "True", "no", "{\"a\": [1, null]}", "[\"x\", 2]", "[1",     "é \"\\\" \t", "<b> </", "a < b"};
+  std::size_t num_calls = 0;
+  for (std::uint64_t seed = 1; seed <= 400; ++seed) {
+    std::uint64_t state = seed;
+    std::string lines, keys, attributes, marked;
+    for (std::uint64_t i = next_random(state) % 5; i > 0; --i) {
+      const std::string& name = kNames[next_random(state) % kNames.size()];
+      const std::string& value = kValues[next_random(state) % kValues.size()];
+      const bool has_lines = next_random(state) % 4 > 0;
+      lines += "<parameter=" + name + ">" + (has_lines ? "\n" + value + "\n" : value) + "</parameter>\n";
+      keys += "\n<arg_key>" + name + "</arg_key>\n<arg_value>" + value + "</arg_value>";
+      attributes += "<atem:parameter name=\"" + name + "\">" + value + "</atem:parameter>\n";
+      marked += "<｜DSML｜parameter name=\"" + name + "\" string=\"" +
+                (next_random(state) % 2 == 0 ? "true" : "false") + "\">" + value + "</｜DSML｜parameter>\n";
+    }
+    const std::string tags = "<function=f>\n" + lines + "</function>\n";
+    const std::string invoked = "<atem:invoke name=\"f\">\n" + attributes + "</atem:invoke>\n";
+    const std::string marked_call = "<｜DSML｜invoke name=\"f\">\n" + marked + "</｜DSML｜invoke>\n";
+    const std::vector<std::pair<ToolCallFormat, std::string>> answers = {
+        {kFunctionTags, "<tool_call>\n" + tags + "</tool_call>"},
+        {kFunctionTags,
+         "So. <tool_call>" + tags + "</tool_call>\n<tool_call>\n" + tags + "</tool_call> Done."},
+        {kFunctionTags, tags + "</tool_call>"},
+        {kHermes, "<tool_call>\n" + tags + "</tool_call>"},
+        {kArgumentTags, "<tool_call>f" + keys + "\n</tool_call>"},
+        {kArgumentTags, "<tool_call> f\n" + keys},
+        {kInvokeTags, "<atem:function_calls>\n" + invoked + invoked + "</atem:function_calls>"},
+        {kInvokeTags, invoked},
+        {kInvokeTags, "So.\n<｜DSML｜function_calls>\n" + marked_call + "</｜DSML｜function_calls>\nDone."}};
+    for (const auto& [format, answer] : answers) {
+      const std::string whole = told_in_pieces(format, answer, 0);
+      ASSERT_NE(whole.find("f({"), std::string::npos) << answer;
+      expect_streamed({format, answer, whole});
+      ++num_calls;
+    }
+    if (::testing::Test::HasFailure()) FAIL() << "seed " << seed;
+  }
+  EXPECT_EQ(num_calls, 3600u);
 }
 
 // Marks, halves of them and what stands in calls, in any order: however it is cut.
@@ -479,6 +561,15 @@ TEST(ToolCalls, HostileTextTakesLinearTime) {
       const std::string told = told_in_pieces(format, answer, 4096);
       EXPECT_GE(told.size(), answer.size()) << part;
     }
+  }
+}
+
+TEST(ToolCalls, HostileArgumentsBetweenTagsTakeLinearTime) {
+  for (const std::string_view part : {"a", "</parameter> ", "</parameter", "</parameter>\n\n\n\n", "\n"}) {
+    std::string answer = "<tool_call><function=f><parameter=s>";
+    while (answer.size() < 100'000) answer += part;
+    const std::string told = told_in_pieces(kFunctionTags, answer, 1, 1, CallsAreTold::kAsTheyCome);
+    EXPECT_GE(told.size(), answer.size() - 100) << part;
   }
 }
 
