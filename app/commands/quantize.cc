@@ -22,6 +22,7 @@
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/model/gguf_file.h"
+#include "engine/model/hugging_face/folder_source.h"
 #include "engine/model/model_files.h"
 #include "engine/model/quantised_file.h"
 
@@ -83,18 +84,31 @@ Result<void> check_space(const fs::path& folder, std::uint64_t needed) {
                                    exact_bytes_text(needed) + ": choose another folder or free some"};
 }
 
+// One of the two.
+struct OpenedSource {
+  std::optional<model::FolderSource> folder;
+  std::optional<model::GgufFile> file;
+
+  Result<model::QuantisedFile> plan(TensorType type) const {
+    return folder ? model::QuantisedFile::plan(*folder, type) : model::QuantisedFile::plan(*file, type);
+  }
+};
+
+Result<OpenedSource> open_source(const fs::path& source) {
+  OpenedSource opened;
+  if (model::is_model_folder(source)) {
+    OCTAVO_TRY(opened.folder, model::FolderSource::open(source));
+  } else {
+    OCTAVO_TRY(opened.file, model::GgufFile::open(source));
+  }
+  return opened;
+}
+
 Result<void> run_quantize(const QuantizeOptions& options) {
   OCTAVO_TRY(const fs::path source, model::find_model(options.model));
   OCTAVO_TRY_VOID(check_target(options, source));
-  std::error_code ignored;
-  if (fs::is_directory(source, ignored)) {
-    return Error{ErrorCode::kUnsupported,
-                 path_for_message(source) +
-                     " is a folder; quantize reads GGUF files. A folder is quantised when it is "
-                     "loaded: --quantization"};
-  }
-  OCTAVO_TRY(const model::GgufFile file, model::GgufFile::open(source));
-  OCTAVO_TRY(model::QuantisedFile quantised, model::QuantisedFile::plan(file, options.type));
+  OCTAVO_TRY(const OpenedSource opened, open_source(source));
+  OCTAVO_TRY(model::QuantisedFile quantised, opened.plan(options.type));
   const fs::path out = options.out;
   const fs::path folder = out.has_parent_path() ? out.parent_path() : fs::path(".");
   OCTAVO_TRY_VOID(check_space(folder, quantised.num_bytes()));
@@ -125,6 +139,7 @@ Result<void> run_quantize(const QuantizeOptions& options) {
   if (rename(unfinished.path().c_str(), out.c_str()) != 0)
     return io_error(out, "the finished file cannot be put there", errno);
   unfinished.keep();
+  if (!quantised.notice().empty()) std::cerr << "note: " << quantised.notice() << "\n";
   std::cout << path_for_message(out) << ": " << quantised.num_quantised() << " matrices, "
             << exact_bytes_text(quantised.bytes_before()) << " became "
             << exact_bytes_text(quantised.bytes_after()) << "; the file has "
@@ -138,13 +153,16 @@ void add_quantize_command(CLI::App& program, int& status) {
   auto options = std::make_shared<QuantizeOptions>();
   CLI::App* const command =
       program.add_subcommand("quantize", "Write a GGUF model with its weights quantised");
-  command->add_option("MODEL,--model", options->model, "GGUF file with weights in F32, F16 or BF16")
+  command
+      ->add_option("MODEL,--model", options->model,
+                   "GGUF file or Hugging Face folder with weights in F32, F16 or BF16")
       ->required();
   command->add_option("OUT,--out", options->out, "File to write")->required();
-  const std::map<std::string, TensorType> types = {{"Q8_0", TensorType::kQ8_0}, {"Q6_K", TensorType::kQ6_K},
-                                                   {"Q5_K", TensorType::kQ5_K}, {"Q5_1", TensorType::kQ5_1},
-                                                   {"Q5_0", TensorType::kQ5_0}, {"Q4_K", TensorType::kQ4_K},
-                                                   {"Q4_1", TensorType::kQ4_1}, {"Q4_0", TensorType::kQ4_0}};
+  const std::map<std::string, TensorType> types = {
+      {"F32", TensorType::kF32},   {"F16", TensorType::kF16},   {"BF16", TensorType::kBF16},
+      {"Q8_0", TensorType::kQ8_0}, {"Q6_K", TensorType::kQ6_K}, {"Q5_K", TensorType::kQ5_K},
+      {"Q5_1", TensorType::kQ5_1}, {"Q5_0", TensorType::kQ5_0}, {"Q4_K", TensorType::kQ4_K},
+      {"Q4_1", TensorType::kQ4_1}, {"Q4_0", TensorType::kQ4_0}};
   command
       ->add_option("--type", options->type,
                    "What matrices become; embedding and output head become Q6_K, or Q8_0 beside Q8_0")

@@ -91,6 +91,7 @@ std::size_t bytes_of_row(TensorType type, std::int64_t columns) {
 }  // namespace
 
 TensorType type_of_ends(TensorType type) {
+  if (!kernels::traits_of(type).quantised) return type;
   return type == TensorType::kQ8_0 ? TensorType::kQ8_0 : TensorType::kQ6_K;
 }
 

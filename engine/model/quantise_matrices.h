@@ -7,7 +7,8 @@
 
 namespace octavo::model {
 
-// Of the embedding and the output head, through which everything passes: Q8_0 beside Q8_0, else Q6_K.
+// Of the embedding and the output head, through which everything passes: floats beside floats, Q8_0 beside
+// Q8_0, else Q6_K.
 kernels::TensorType type_of_ends(kernels::TensorType type);
 
 // Every matrix of floats of the layers becomes one of `type`, the embedding and the output head of

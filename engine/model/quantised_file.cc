@@ -5,9 +5,14 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "engine/base/text.h"
-#include "engine/model/file_mapping.h"
+#include "engine/model/gguf_vocabulary.h"
+#include "engine/model/model_config.h"
+#include "engine/model/model_tensors.h"
 #include "kernels/quantize.h"
 
 namespace octavo::model {
@@ -19,8 +24,8 @@ constexpr std::array kEnds = {"token_embd.weight", "output.weight", "per_layer_t
 constexpr std::array kKept = {"_norm",       "ffn_gate_inp", "ssm_conv1d",           "shortconv.conv",
                               "ssm_alpha",   "ssm_beta",     "per_layer_model_proj", "position_embd",
                               "token_types", "ssm_dt"};
-constexpr std::array kDroppedKeys = {"general.file_type", "general.quantization_version", "split.no",
-                                     "split.count", "split.tensors.count"};
+constexpr std::string_view kDroppedKeys[] = {"general.file_type", "general.quantization_version", "split.no",
+                                             "split.count", "split.tensors.count"};
 constexpr std::size_t kPieceBytes = std::size_t{4} << 20;
 
 // llama.cpp's numbers of what most of a file is.
@@ -40,69 +45,6 @@ std::uint32_t file_type_of(TensorType type) {
   }
 }
 
-template <class Number>
-void append_number(std::vector<std::byte>& bytes, Number number) {
-  const auto* const begin = reinterpret_cast<const std::byte*>(&number);
-  bytes.insert(bytes.end(), begin, begin + sizeof number);
-}
-
-void append_text(std::vector<std::byte>& bytes, std::string_view text) {
-  append_number(bytes, std::uint64_t{text.size()});
-  const auto all = std::as_bytes(std::span(text));
-  bytes.insert(bytes.end(), all.begin(), all.end());
-}
-
-// Walks over the keys of a file whose header was read before: only a file that changed since can end early.
-class KeyWalker {
- public:
-  explicit KeyWalker(std::span<const std::byte> bytes) : bytes_(bytes) {}
-
-  bool is_good() const { return is_good_; }
-  std::size_t position() const { return position_; }
-
-  template <class Number>
-  Number number() {
-    Number value = {};
-    if (!skip(sizeof value)) return value;
-    std::memcpy(&value, bytes_.data() + position_ - sizeof value, sizeof value);
-    return value;
-  }
-  std::string_view text() {
-    const auto size = number<std::uint64_t>();
-    if (!skip(size)) return {};
-    return {reinterpret_cast<const char*>(bytes_.data()) + position_ - size, static_cast<std::size_t>(size)};
-  }
-  void skip_value(ValueType type) {
-    if (type == ValueType::kString) {
-      text();
-    } else if (type == ValueType::kArray) {
-      const auto element = value_type_from(number<std::uint32_t>());
-      const auto count = number<std::uint64_t>();
-      if (!element || *element == ValueType::kArray) return fail();
-      if (*element != ValueType::kString) {
-        std::uint64_t size = 0;
-        if (__builtin_mul_overflow(count, stored_bytes(*element), &size)) return fail();
-        skip(size);
-      }
-      for (std::uint64_t i = 0; *element == ValueType::kString && is_good_ && i < count; ++i) text();
-    } else {
-      skip(stored_bytes(type));
-    }
-  }
-  void fail() { is_good_ = false; }
-
- private:
-  bool skip(std::uint64_t size) {
-    is_good_ = is_good_ && size <= bytes_.size() - position_;
-    if (is_good_) position_ += static_cast<std::size_t>(size);
-    return is_good_;
-  }
-
-  std::span<const std::byte> bytes_;
-  std::size_t position_ = 0;
-  bool is_good_ = true;
-};
-
 // FNV-1a of words of eight bytes.
 std::uint64_t hash_on(std::uint64_t hash, std::span<const std::byte> bytes) {
   for (std::size_t i = 0; i < bytes.size(); i += 8) {
@@ -119,7 +61,23 @@ bool contains_any(std::string_view name, const auto& parts) {
   return std::ranges::any_of(parts, [name](std::string_view part) { return name.find(part) != name.npos; });
 }
 
-std::optional<TensorType> wanted_type(const GgufTensor& tensor, TensorType type) {
+// Packed weights of a folder that GGUF has a type for are copied; the others, and those with a scale beside
+// them or in another order, are refused.
+Result<void> check_floats(const FolderSource& folder, const SourceTensor& tensor) {
+  const auto type = tensor.type();
+  const RowReader* const reader = folder.reader_of(tensor);
+  const bool has_more =
+      reader != nullptr && (reader->scale_of(0) != 1.0f || !reader->column_order_of(0).empty());
+  if (type && kernels::tensor_type_from(tensor.type_number) && !has_more) return {};
+  return Error{
+      ErrorCode::kUnsupported,
+      path_for_message(folder.path()) + ": the weights of \"" +
+          escape_for_message(folder.stored_name(tensor.name)) +
+          "\" are packed already, in a form that no GGUF file has: start from the model that was packed",
+      folder.stored_name(tensor.name)};
+}
+
+std::optional<TensorType> wanted_type(const SourceTensor& tensor, TensorType type) {
   const auto own = tensor.type();
   if (!own || kernels::traits_of(*own).quantised || tensor.num_dimensions < 2) return std::nullopt;
   if (!tensor.name.ends_with(".weight") || contains_any(tensor.name, kKept)) return std::nullopt;
@@ -130,76 +88,77 @@ std::optional<TensorType> wanted_type(const GgufTensor& tensor, TensorType type)
 }  // namespace
 
 Result<QuantisedFile> QuantisedFile::plan(const GgufFile& file, TensorType type) {
-  QuantisedFile planned(file);
-  const std::uint64_t alignment = file.header().alignment();
+  QuantisedFile planned(file, file.header().alignment());
   for (const GgufTensor& source : file.tensors()) {
-    Tensor tensor{&source, TensorType::kF32, false, source.num_bytes, planned.data_bytes_};
-    if (const auto wanted = wanted_type(source, type)) {
-      const kernels::TensorTypeTraits& traits = kernels::traits_of(*wanted);
-      tensor.type = *wanted;
-      tensor.is_quantised = true;
-      tensor.num_bytes =
-          static_cast<std::uint64_t>(source.num_elements / traits.block_elements * traits.block_bytes);
-      planned.bytes_before_ += source.num_bytes;
-      planned.bytes_after_ += tensor.num_bytes;
-      ++planned.num_quantised_;
-    }
-    planned.data_bytes_ += (tensor.num_bytes + alignment - 1) / alignment * alignment;
-    planned.tensors_.push_back(tensor);
+    planned.add_tensor(source, wanted_type(source, type));
   }
-  if (planned.num_quantised_ == 0) {
-    return Error{ErrorCode::kUnsupported, path_for_message(file.path()) +
-                                              " holds no matrix of 16- or 32-bit floats that could become " +
-                                              std::string(kernels::traits_of(type).name) +
-                                              ": start from a file with F32, F16 or BF16"};
-  }
-  OCTAVO_TRY_VOID(planned.copy_keys(type));
-  planned.add_tensor_list();
+  OCTAVO_TRY_VOID(planned.check_matrices(type));
+  GgufKeys keys;
+  OCTAVO_TRY_VOID(keys.copy(file, kDroppedKeys));
+  planned.write_header(std::move(keys), type);
   return planned;
 }
 
-Result<void> QuantisedFile::copy_keys(TensorType type) {
-  OCTAVO_TRY(const std::vector<std::filesystem::path> files, files_of_model(file_->path()));
-  OCTAVO_TRY(const std::unique_ptr<FileMapping> mapping, FileMapping::open(files.front()));
-  KeyWalker walker(mapping->bytes());
-  walker.number<std::uint32_t>();  // magic
-  walker.number<std::uint32_t>();  // version
-  walker.number<std::uint64_t>();  // tensors
-  const auto num_keys = walker.number<std::uint64_t>();
-  std::vector<std::byte> keys;
-  for (std::uint64_t i = 0; i < num_keys && walker.is_good(); ++i) {
-    const std::size_t begin = walker.position();
-    const std::string_view key = walker.text();
-    const auto value_type = value_type_from(walker.number<std::uint32_t>());
-    if (!value_type) {
-      walker.fail();
-      break;
+Result<QuantisedFile> QuantisedFile::plan(const FolderSource& folder, TensorType type) {
+  OCTAVO_TRY(const ModelConfig config, read_model_config(folder.metadata()));
+  OCTAVO_TRY_VOID(find_model_tensors(folder, config));  // what cannot be loaded is not worth writing
+  constexpr std::uint64_t kUsualAlignment = 32;
+  QuantisedFile planned(folder, kUsualAlignment);
+  for (const SourceTensor& source : folder.tensors()) {
+    OCTAVO_TRY_VOID(check_floats(folder, source));
+    std::optional<TensorType> wanted = wanted_type(source, type);
+    if (!wanted && (source.num_dimensions < 2 || contains_any(source.name, kKept))) wanted = TensorType::kF32;
+    planned.add_tensor(source, wanted);
+  }
+  OCTAVO_TRY_VOID(planned.check_matrices(type));
+  GgufKeys keys;
+  OCTAVO_TRY_VOID(keys.translate(folder.metadata()));
+  keys.add_advice(folder.sampling_advice());
+  OCTAVO_TRY(const tokenizer::Vocabulary given, folder.read_vocabulary());
+  OCTAVO_TRY(const auto architecture, folder.metadata().get<std::string_view>("general.architecture"));
+  OCTAVO_TRY(const tokenizer::Vocabulary vocabulary, gguf_vocabulary(given, architecture));
+  planned.notice_ = vocabulary.notice;
+  keys.add_vocabulary(vocabulary);
+  planned.write_header(std::move(keys), type);
+  return planned;
+}
+
+void QuantisedFile::add_tensor(const SourceTensor& source, std::optional<TensorType> type) {
+  Tensor tensor{&source, TensorType::kF32, false, source.num_bytes, data_bytes_};
+  if (type) {
+    const kernels::TensorTypeTraits& traits = kernels::traits_of(*type);
+    tensor.type = *type;
+    tensor.is_made = true;
+    tensor.num_bytes =
+        static_cast<std::uint64_t>(source.num_elements / traits.block_elements * traits.block_bytes);
+    if (source.num_dimensions > 1) {
+      bytes_before_ += source.num_bytes;
+      bytes_after_ += tensor.num_bytes;
+      ++num_quantised_;
     }
-    walker.skip_value(*value_type);
-    if (!walker.is_good() || std::ranges::find(kDroppedKeys, key) != kDroppedKeys.end()) continue;
-    const auto raw = mapping->bytes().subspan(begin, walker.position() - begin);
-    keys.insert(keys.end(), raw.begin(), raw.end());
-    ++num_keys_;
   }
-  OCTAVO_TRY_VOID(mapping->verify_unchanged());
-  if (!walker.is_good()) {
-    return Error{ErrorCode::kDamagedFile,
-                 path_for_message(file_->path()) + " changed while it was read: try again"};
-  }
-  for (const auto& [key, value] : {std::pair{"general.file_type", file_type_of(type)},
-                                   std::pair{"general.quantization_version", std::uint32_t{2}}}) {
-    append_text(keys, key);
-    append_number(keys, static_cast<std::uint32_t>(ValueType::kU32));
-    append_number(keys, value);
-    ++num_keys_;
-  }
+  data_bytes_ += (tensor.num_bytes + alignment_ - 1) / alignment_ * alignment_;
+  tensors_.push_back(tensor);
+}
+
+Result<void> QuantisedFile::check_matrices(TensorType type) const {
+  if (num_quantised_ > 0) return {};
+  return Error{ErrorCode::kUnsupported, path_for_message(source_->path()) +
+                                            " holds no matrix of 16- or 32-bit floats that could become " +
+                                            std::string(kernels::traits_of(type).name) +
+                                            ": start from a file with F32, F16 or BF16"};
+}
+
+void QuantisedFile::write_header(GgufKeys keys, TensorType type) {
+  keys.add_u32("general.file_type", file_type_of(type));
+  keys.add_u32("general.quantization_version", 2);
   constexpr std::uint32_t kMagic = 0x46554747, kVersion = 3;  // "GGUF"
   append_number(header_, kMagic);
   append_number(header_, kVersion);
   append_number(header_, std::uint64_t{tensors_.size()});
-  append_number(header_, num_keys_);
-  header_.insert(header_.end(), keys.begin(), keys.end());
-  return {};
+  append_number(header_, keys.count());
+  header_.insert(header_.end(), keys.bytes().begin(), keys.bytes().end());
+  add_tensor_list();
 }
 
 void QuantisedFile::add_tensor_list() {
@@ -209,11 +168,10 @@ void QuantisedFile::add_tensor_list() {
     for (std::uint32_t i = 0; i < tensor.source->num_dimensions; ++i)
       append_number(header_, static_cast<std::uint64_t>(tensor.source->dimensions[i]));
     append_number(header_,
-                  tensor.is_quantised ? static_cast<std::uint32_t>(tensor.type) : tensor.source->type_number);
+                  tensor.is_made ? static_cast<std::uint32_t>(tensor.type) : tensor.source->type_number);
     append_number(header_, tensor.offset);
   }
-  const std::uint64_t alignment = file_->header().alignment();
-  data_offset_ = (header_.size() + alignment - 1) / alignment * alignment;
+  data_offset_ = (header_.size() + alignment_ - 1) / alignment_ * alignment_;
   header_.resize(static_cast<std::size_t>(data_offset_));
 }
 
@@ -221,7 +179,7 @@ Result<void> QuantisedFile::write(const Sink& sink, const Progress& progress) {
   written_bytes_ = 0;
   OCTAVO_TRY_VOID(sink(header_));
   for (Tensor& tensor : tensors_) OCTAVO_TRY_VOID(write_tensor(tensor, sink, progress));
-  return file_->verify_unchanged();
+  return source_->verify_unchanged();
 }
 
 Result<void> QuantisedFile::write_tensor(Tensor& tensor, const Sink& sink, const Progress& progress) {
@@ -234,14 +192,21 @@ Result<void> QuantisedFile::write_tensor(Tensor& tensor, const Sink& sink, const
       return Error{ErrorCode::kCancelled, "quantising was cancelled; nothing was written"};
     return {};
   };
-  const std::span<const std::byte> stored = file_->bytes_of(*tensor.source);
-  if (!tensor.is_quantised) {
+  std::span<const std::byte> stored = source_->bytes_of(*tensor.source);
+  const RowReader* const source_reader = source_->reader_of(*tensor.source);
+  if (!tensor.is_made) {
+    std::vector<std::byte> read;
+    if (source_reader != nullptr) {
+      OCTAVO_TRY(read, read_tensor(*source_, *tensor.source));
+      stored = read;
+    }
     for (std::size_t first = 0; first < stored.size(); first += kPieceBytes) {
       OCTAVO_TRY_VOID(put(stored.subspan(first, std::min(kPieceBytes, stored.size() - first))));
     }
   } else {
     const std::int64_t columns = tensor.source->dimensions[0], rows = tensor.source->num_elements / columns;
-    const QuantisingReader reader({{*tensor.source->type(), rows, columns, stored}}, tensor.type);
+    const QuantisingReader reader({{*tensor.source->type(), rows, columns, stored}, source_reader},
+                                  tensor.type);
     const auto row_bytes = static_cast<std::int64_t>(tensor.num_bytes) / rows;
     const std::int64_t at_once =
         std::max<std::int64_t>(1, static_cast<std::int64_t>(kPieceBytes) / row_bytes / 8 * 8);
@@ -257,9 +222,8 @@ Result<void> QuantisedFile::write_tensor(Tensor& tensor, const Sink& sink, const
       OCTAVO_TRY_VOID(put(made));
     }
   }
-  const std::uint64_t alignment = file_->header().alignment();
   const std::vector<std::byte> padding(
-      static_cast<std::size_t>((alignment - tensor.num_bytes % alignment) % alignment));
+      static_cast<std::size_t>((alignment_ - tensor.num_bytes % alignment_) % alignment_));
   return sink(padding);
 }
 
@@ -280,9 +244,9 @@ Result<void> QuantisedFile::verify(const GgufFile& written) const {
     const auto rows = static_cast<std::uint64_t>(tensor.source->num_elements / tensor.source->dimensions[0]);
     const std::uint64_t row_bytes = tensor.num_bytes / rows;
     const std::size_t piece =
-        tensor.is_quantised ? static_cast<std::size_t>(
-                                  std::max<std::uint64_t>(1, kPieceBytes / row_bytes / 8 * 8) * row_bytes)
-                            : kPieceBytes;
+        tensor.is_made ? static_cast<std::size_t>(
+                             std::max<std::uint64_t>(1, kPieceBytes / row_bytes / 8 * 8) * row_bytes)
+                       : kPieceBytes;
     for (std::size_t first = 0; first < bytes.size(); first += piece)
       hash = hash_on(hash, bytes.subspan(first, std::min(piece, bytes.size() - first)));
     if (hash != tensor.hash) return wrong(escape_for_message(tensor.source->name));

@@ -3,10 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/model/hugging_face/folder_source.h"
 #include "engine/model/model_config.h"
 #include "engine/model/model_tensors.h"
 #include "kernels/dequantize.h"
@@ -107,6 +111,112 @@ TEST(QuantisedFile, LoadingQuantisesTheSameMatricesToTheSameBytes) {
     ASSERT_TRUE(found[i].reader->read(found[i].first_row, found[i].rows, rows));
     EXPECT_TRUE(std::ranges::equal(rows, expected[i].bytes)) << i;
   }
+}
+
+// A llama of one layer and its byte-level vocabulary, as transformers saves them.
+void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre_tokenizer) {
+  constexpr std::int64_t kVocabulary = 256, kWidth = 64, kHidden = 96, kHeads = 4;
+  std::filesystem::create_directories(folder);
+  test::SafetensorsWriter weights;
+  std::uint32_t state = 7;
+  const auto add = [&](const std::string& name, const std::vector<std::int64_t>& shape) {
+    std::int64_t count = 1;
+    for (const std::int64_t size : shape) count *= size;
+    std::vector<float> values(static_cast<std::size_t>(count));
+    for (float& value : values) {
+      state = state * 1664525u + 1013904223u;
+      value = (static_cast<float>(state >> 8) / 16777216.0f - 0.5f) / 4.0f;
+    }
+    weights.add_floats(name, shape, values);
+  };
+  const std::string layer = "model.layers.0.";
+  add("model.embed_tokens.weight", {kVocabulary, kWidth});
+  add("model.norm.weight", {kWidth});
+  for (const char* const norm : {"input_layernorm", "post_attention_layernorm"})
+    add(layer + norm + ".weight", {kWidth});
+  for (const char* const part : {"q_proj", "k_proj", "v_proj", "o_proj"})
+    add(layer + "self_attn." + part + ".weight", {kWidth, kWidth});
+  add(layer + "mlp.gate_proj.weight", {kHidden, kWidth});
+  add(layer + "mlp.up_proj.weight", {kHidden, kWidth});
+  add(layer + "mlp.down_proj.weight", {kWidth, kHidden});
+  weights.write(folder / "model.safetensors");
+  test::write_text(folder / "config.json", nlohmann::json({{"model_type", "llama"},
+                                                           {"hidden_size", kWidth},
+                                                           {"intermediate_size", kHidden},
+                                                           {"num_hidden_layers", 1},
+                                                           {"num_attention_heads", kHeads},
+                                                           {"max_position_embeddings", 128},
+                                                           {"rms_norm_eps", 1e-5},
+                                                           {"vocab_size", kVocabulary},
+                                                           {"tie_word_embeddings", true}})
+                                               .dump());
+  nlohmann::json vocabulary;
+  for (int letter = 33; letter < 127; ++letter)
+    vocabulary[std::string(1, static_cast<char>(letter))] = letter;
+  vocabulary["\u0120"] = 127;
+  vocabulary["he"] = 128;
+  vocabulary["\u0120he"] = 129;
+  test::write_text(
+      folder / "tokenizer.json",
+      R"({"added_tokens":[{"id":130,"content":"<|im_end|>","special":true}],"normalizer":null,"pre_tokenizer":)" +
+          std::string(pre_tokenizer) +
+          R"(,"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","merges":[["h","e"],["\u0120","he"]],"vocab":)" +
+          vocabulary.dump() + "}}");
+  test::write_text(folder / "tokenizer_config.json",
+                   R"({"eos_token":"<|im_end|>","chat_template":"{{ messages[0]['content'] }}"})");
+  test::write_text(folder / "generation_config.json", R"({"temperature":0.6,"top_k":20})");
+}
+
+constexpr std::string_view kBytesAlone = R"({"type":"ByteLevel","add_prefix_space":false,"use_regex":true})";
+
+TEST(QuantisedFile, OfAFolderSaysWhatTheFolderSays) {
+  const test::TemporaryFolder folder;
+  write_tiny_folder(folder / "hf", kBytesAlone);
+  const auto source = FolderSource::open(folder / "hf");
+  ASSERT_TRUE(source) << source.error().message;
+  auto planned = QuantisedFile::plan(*source, kernels::TensorType::kF32);
+  ASSERT_TRUE(planned) << planned.error().message;
+  test::write_bytes(folder / "m.gguf", written_bytes(*planned));
+  const auto file = GgufFile::open(folder / "m.gguf");
+  ASSERT_TRUE(file) << file.error().message;
+  EXPECT_TRUE(planned->verify(*file));
+  ASSERT_EQ(file->tensors().size(), source->tensors().size());
+  for (const SourceTensor& tensor : source->tensors()) {
+    const GgufTensor* const found = file->find_tensor(tensor.name);
+    ASSERT_NE(found, nullptr) << tensor.name;
+    const auto expected = read_tensor(*source, tensor);
+    ASSERT_TRUE(expected) << tensor.name;
+    EXPECT_TRUE(std::ranges::equal(file->bytes_of(*found), *expected)) << tensor.name;
+  }
+  EXPECT_EQ(*file->metadata().get<std::uint32_t>("llama.embedding_length"), 64u);
+  EXPECT_EQ(file->sampling_advice(), source->sampling_advice());
+  const auto read = file->read_vocabulary();
+  ASSERT_TRUE(read) << read.error().message;
+  const auto given = source->read_vocabulary();
+  ASSERT_TRUE(given) << given.error().message;
+  EXPECT_EQ(read->model, "gpt2");
+  EXPECT_EQ(read->eos_token_id, given->eos_token_id);
+  EXPECT_EQ(read->chat_template, given->chat_template);
+  EXPECT_EQ(read->kinds, given->kinds);
+  const auto from_file = *tokenizer::Tokenizer::create(*read),
+             from_folder = *tokenizer::Tokenizer::create(*given);
+  for (const char* const text : {"he said: the <|im_end|> he", "hehe", " he"})
+    EXPECT_EQ(*from_file->encode(text, true, true), *from_folder->encode(text, true, true)) << text;
+  EXPECT_EQ(from_file->encode(" he", true, true)->size(), 1u);
+}
+
+TEST(QuantisedFile, RefusesATokenizerThatNoFileSays) {
+  const test::TemporaryFolder folder;
+  write_tiny_folder(folder / "hf",
+                    R"({"type":"Sequence","pretokenizers":[{"type":"Split","pattern":{"Regex":"[aeiou]"},
+      "behavior":"Isolated","invert":false},{"type":"ByteLevel","add_prefix_space":false,"use_regex":true}]})");
+  const auto source = FolderSource::open(folder / "hf");
+  ASSERT_TRUE(source) << source.error().message;
+  const auto planned = QuantisedFile::plan(*source, kernels::TensorType::kQ8_0);
+  ASSERT_FALSE(planned);
+  EXPECT_EQ(planned.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(planned.error().message.find("no key of a GGUF file"), std::string::npos)
+      << planned.error().message;
 }
 
 TEST(QuantisedFile, RefusesWhatItCannotDo) {
