@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "engine/base/check.h"
+#include "engine/scheduler/work_of_plan.h"
 
 namespace octavo {
 namespace {
@@ -30,16 +31,6 @@ ActiveRequest& make_active(ActiveRequests& requests, const scheduler::NewRequest
   if (request.sampling.best_of) active.untold.resize(static_cast<std::size_t>(*request.sampling.best_of));
   return active;
 }
-
-scheduler::StepWork work_of(const scheduler::SchedulerOutput& plan) {
-  scheduler::StepWork work;
-  for (const scheduler::ScheduledSequence& sequence : plan.sequences) {
-    work += scheduler::StepWork::of_rows(sequence.start_position,
-                                         static_cast<std::int32_t>(sequence.token_ids.size()));
-  }
-  return work;
-}
-
 // The first of `rest`: what was drawn for a sequence, at most `most` tokens.
 std::span<const runner::SampledToken> take_tokens(SequenceId sequence_id, std::size_t most,
                                                   std::span<const runner::SampledToken>& rest) {
@@ -277,7 +268,7 @@ void EngineCore::learn_costs(const Step& step) {
     average = average ? *average + kWeightOfNewest * (us - *average) : us;
   }
   if (step.plan.num_prefill_tokens > 0 || uncosted_.work.num_rows > 0) {
-    uncosted_.work += work_of(step.plan);
+    uncosted_.work += scheduler::work_of(step.plan);
     uncosted_.execute_us += step.record->execute_us - swap_us;
   }
   if (uncosted_.work.num_rows > 0 && step.drawn.has_ended) {

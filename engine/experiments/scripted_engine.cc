@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/base/check.h"
+#include "engine/scheduler/work_of_plan.h"
 
 namespace octavo::paper {
 namespace {
@@ -123,6 +124,13 @@ void ScriptedEngine::advance_beams(RequestId request_id) {
   request.beams_at_end.clear();
   if (++request.num_beam_steps < request.num_output_tokens()) return;
   for (const SequenceId beam : request.beams) ended_.emplace_back(request_id, beam);
+}
+
+void ScriptedEngine::note_step_time(double seconds) {
+  const auto us = static_cast<std::int64_t>(seconds * 1e6);
+  if (plan_.num_prefill_tokens > 0) costs_.steps.learn(scheduler::work_of(plan_), static_cast<double>(us));
+  scheduler_.set_costs(costs_);
+  scheduler_.note_step_time(us, /*has_ended=*/true);
 }
 
 std::vector<RequestId> ScriptedEngine::end_step() {

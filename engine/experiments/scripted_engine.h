@@ -56,11 +56,9 @@ class ScriptedEngine {
   const scheduler::SchedulerOutput& begin_step();
   StepLoad load() const;  // of the step that was begun
   void commit_step();
-  // What the step that was committed took: how many rows prompts get beside outputs depends on it, where the
-  // options set a target.
-  void note_step_time(double seconds) {
-    scheduler_.note_step_time(static_cast<std::int64_t>(seconds * 1e6), /*has_ended=*/true);
-  }
+  // What the step that was committed took, from which costs are learned as the engine learns them: how many
+  // rows prompts get beside outputs depends on them, where the options set a target.
+  void note_step_time(double seconds);
   // The requests that ended with the step, whose blocks go back now.
   std::vector<RequestId> end_step();
 
@@ -88,6 +86,7 @@ class ScriptedEngine {
   const Setup setup_;
   scheduler::Scheduler scheduler_;
   scheduler::SchedulerOutput plan_;
+  scheduler::MeasuredCosts costs_;
   std::map<RequestId, Request> requests_;                // waiting and running
   std::vector<std::pair<RequestId, SequenceId>> ended_;  // in the step under way
   std::uint64_t last_request_ = 0;
