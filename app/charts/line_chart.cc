@@ -14,9 +14,10 @@ namespace octavo::app {
 namespace {
 
 constexpr double kWidth = 520, kHeight = 420;  // of one chart, without its legend
-constexpr double kLeft = 70, kRight = 20, kTop = 40, kBottom = 76, kLegendLine = 18;
+constexpr double kLeft = 70, kRight = 20, kTop = 40, kBottom = 76, kLegendLine = 18, kSourceLine = 13;
 constexpr double kTitleSize = 13, kTextSize = 12, kSourceSize = 10;
-constexpr std::size_t kMostSource = 90;  // characters of the smallest text that stand in the width
+constexpr std::size_t kMostSource = 90;      // characters of the smallest text in a line
+constexpr std::size_t kLongestSource = 300;  // in bytes
 constexpr std::size_t kMostBeside = 3;
 constexpr int kMarksAlong = 6;
 constexpr CanvasColour kPaper = 0xffffff, kText = 0x222222, kQuiet = 0x666666, kAxis = 0x444444,
@@ -28,6 +29,23 @@ std::string number_text(double value) {
   char text[32];
   std::snprintf(text, sizeof text, "%.6g", value);
   return text;
+}
+
+// As many lines as it needs, broken at spaces.
+std::vector<std::string> source_lines(std::string_view source) {
+  const std::string text = escape_for_message(source, kLongestSource);
+  std::vector<std::string> lines;
+  for (std::size_t begin = 0; begin < text.size();) {
+    std::size_t end = text.size();
+    if (end - begin > kMostSource) {
+      const std::size_t space = text.rfind(' ', begin + kMostSource);
+      end = space == std::string::npos || space <= begin ? begin + kMostSource : space;
+    }
+    lines.push_back(text.substr(begin, end - begin));
+    begin = text.find_first_not_of(' ', end);
+    if (begin == std::string::npos) break;
+  }
+  return lines;
 }
 
 bool is_shown(const ChartPoint& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
@@ -111,9 +129,12 @@ class ChartDrawing {
     canvas_.draw_text(
         {left_ - 54, top_ + kPlotHeight / 2}, chart_.y_label,
         {.anchor = TextAnchor::kMiddle, .size = kTextSize, .is_upright = true, .colour = kText});
-    canvas_.draw_text({right, legend_y(num_legend_lines_) + 4},
-                      escape_for_message(chart_.source, kMostSource),
-                      {.anchor = TextAnchor::kEnd, .size = kSourceSize, .colour = kQuiet});
+    double source_y = legend_y(num_legend_lines_) + 4;
+    for (const std::string& line : source_lines(chart_.source)) {
+      canvas_.draw_text({right, source_y}, line,
+                        {.anchor = TextAnchor::kEnd, .size = kSourceSize, .colour = kQuiet});
+      source_y += kSourceLine;
+    }
   }
 
   void draw_curve(std::size_t index) const {
@@ -153,9 +174,13 @@ PictureFormat picture_format_of(std::string_view file_name) {
 }
 
 Result<std::string> picture_of(const std::vector<LineChart>& charts, PictureFormat format) {
-  std::size_t num_legend_lines = 0;
-  for (const LineChart& chart : charts) num_legend_lines = std::max(num_legend_lines, chart.lines.size());
-  const double cell_height = kHeight + kLegendLine * static_cast<double>(num_legend_lines);
+  std::size_t num_legend_lines = 0, num_source_lines = 1;
+  for (const LineChart& chart : charts) {
+    num_legend_lines = std::max(num_legend_lines, chart.lines.size());
+    num_source_lines = std::max(num_source_lines, source_lines(chart.source).size());
+  }
+  const double cell_height = kHeight + kLegendLine * static_cast<double>(num_legend_lines) +
+                             kSourceLine * static_cast<double>(num_source_lines - 1);
   const std::size_t num_beside = std::clamp<std::size_t>(charts.size(), 1, kMostBeside);
   const std::size_t num_rows = std::max<std::size_t>(1, (charts.size() + num_beside - 1) / num_beside);
   const double width = kWidth * static_cast<double>(num_beside),
