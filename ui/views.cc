@@ -32,8 +32,11 @@ std::string typed_text() {
   const ImGuiIO& io = ImGui::GetIO();
   std::string text;
   if (io.KeyCtrl || io.KeyAlt || io.KeySuper) return text;
-  for (const ImWchar character : io.InputQueueCharacters)
-    if (character > 0x20 && character != 0x7f) append_utf8(text, static_cast<char32_t>(character));
+  for (const ImWchar character : io.InputQueueCharacters) {
+    const bool begins_with_space = character == ' ' && text.empty();
+    if (character >= ' ' && character != 0x7f && !begins_with_space)
+      append_utf8(text, static_cast<char32_t>(character));
+  }
   return text;
 }
 

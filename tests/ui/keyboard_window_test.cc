@@ -111,9 +111,9 @@ TEST_F(KeyboardWindow, WhatIsTypedGoesToTheComposerWhereverThePointerWas) {
   ask("hello");
   std::string draft;
   play([&](ImGuiTestContext* context) {
-    context->ItemClick("**/show_sampling");
+    context->ItemClick("**/chat_settings");
     context->Yield(3);
-    context->ItemClick("**/show_sampling");
+    context->ItemClick("**/chat_settings");
     context->Yield(6);
     draft = typed(context, "one");
   });
