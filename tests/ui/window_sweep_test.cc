@@ -341,7 +341,9 @@ TEST_P(LongWindowSweep, OfTheFormsOfAnswers) {
       sampling.structured_output = wanted;
       apply(act::ChangeSampling{chat().id, sampling});
       draw_frames(2);
-      play([](ImGuiTestContext* context) { context->ScrollToItemY("**/form_free"); });
+      play([](ImGuiTestContext* context) {
+        if (context->ItemExists("**/form_free")) context->ScrollToItemY(context->ItemInfo("**/form_free").ID);
+      });
     };
   };
   sweep({
