@@ -149,6 +149,8 @@ class OptionPairs : public ::testing::Test {
         {"--served-model-name", "a"},
         {"--tls-certificate", path("text.txt")},
         {"--tls-key", path("text.txt")},
+        {"--ssl-certfile", path("text.txt")},
+        {"--ssl-keyfile", path("text.txt")},
         {"--json-schema", "{}"},
         {"--regex", "a+"},
         {"--grammar", path("grammar.txt")},
