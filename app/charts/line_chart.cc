@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "app/charts/canvas.h"
+#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 
 namespace octavo::app {
@@ -165,12 +166,7 @@ class ChartDrawing {
 }  // namespace
 
 PictureFormat picture_format_of(std::string_view file_name) {
-  constexpr std::string_view kEnd = ".png";
-  if (file_name.size() < kEnd.size()) return PictureFormat::kSvg;
-  const auto is_same = [](char a, char b) { return (a >= 'A' && a <= 'Z' ? a - 'A' + 'a' : a) == b; };
-  return std::ranges::equal(file_name.substr(file_name.size() - kEnd.size()), kEnd, is_same)
-             ? PictureFormat::kPng
-             : PictureFormat::kSvg;
+  return ascii_lower_case(file_name).ends_with(".png") ? PictureFormat::kPng : PictureFormat::kSvg;
 }
 
 Result<std::string> picture_of(const std::vector<LineChart>& charts, PictureFormat format) {

@@ -39,8 +39,7 @@ std::string chat_to_json(const Chat& chat);
 Result<Chat> chat_from_json(std::string_view json, std::string_view name);
 
 // The same from the parts of a file that may hold more than one chat. Of a long chat the messages are read in
-// batches, each on a thread of its own while the caller parses the next: half of the work of a file is done
-// beside the other.
+// batches, each on a thread of its own while the caller parses the next.
 class ChatFromJson {
  public:
   ChatFromJson();

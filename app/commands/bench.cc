@@ -23,6 +23,7 @@
 #include "app/commands/speed_benchmark.h"
 #include "app/commands/start_engine.h"
 #include "engine/base/machine_name.h"
+#include "engine/base/median.h"
 #include "engine/engine.h"
 #include "kernels/backends.h"
 #include "kernels/machine_limits.h"

@@ -171,11 +171,12 @@ Result<void> check_options(const CLI::App& command, const ExperimentCommand& opt
   if (!chosen.empty() && chosen.front().is_real) return {};
   for (const char* const name : kOfRealOnes) {
     if (command.count(name) == 0) continue;
-    return Error{.code = ErrorCode::kInvalidArgument,
-                 .message = std::string(name) +
-                            " goes with experiments on a real engine, such as real-serving; "
-                            "hardware is simulated here",
-                 .subject = name};
+    return Error{
+        .code = ErrorCode::kInvalidArgument,
+        .message =
+            std::string(name) +
+            " goes with experiments on a real engine, such as real-serving; hardware is simulated here",
+        .subject = name};
   }
   return {};
 }
@@ -198,8 +199,7 @@ void add_experiment_command(CLI::App& program, int& status) {
   command
       ->add_option("NAME,--name", options->name,
                    "One of the experiments, `all` on simulated hardware, `real` for all on this machine, or "
-                   "`list` for what "
-                   "there is")
+                   "`list` for what there is")
       ->required();
   command
       ->add_option("--seed", options->seed, "Of lengths and arrivals: the same seed gives the same figures")
@@ -211,8 +211,8 @@ void add_experiment_command(CLI::App& program, int& status) {
   add_computing_flags(*command, options->engine.options);
   command->get_option("--threads")
       ->description(
-          "Simulations at a time (default: one for each core), or CPU workers of the real engine "
-          "(default: physical cores)")
+          "Simulations at a time (default: one for each core), or CPU workers of the real engine (default: "
+          "physical cores)")
       ->check(CLI::NonNegativeNumber);
   command
       ->add_option("--rounds", options->rounds, "Of real ones: turns of each system, whose medians are told")

@@ -8,6 +8,7 @@
 
 #include "app/commands/command.h"
 #include "engine/base/hash.h"
+#include "engine/base/median.h"
 #include "engine/output_collector.h"
 
 namespace octavo::app {
@@ -95,13 +96,6 @@ double multiply_adds_of_prefill(const SpeedShape& shape, double num_tokens, cons
 }
 
 }  // namespace
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : 0.5 * (values[middle - 1] + values[middle]);
-}
 
 double percentile(std::vector<double> values, double share) {
   if (values.empty()) return 0.0;

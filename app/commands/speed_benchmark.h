@@ -35,7 +35,6 @@ struct SpeedRun {
   HardwareCounters::Counts prefill_counts, decode_counts;  // for each token
 };
 
-double median(std::vector<double> values);                    // 0 when empty
 double percentile(std::vector<double> values, double share);  // nearest rank; 0 when empty
 
 // Greedy, end-of-sequence ignored. Used by one thread, on an engine that nobody else uses and that was made

@@ -4,6 +4,8 @@
 #include <array>
 #include <iterator>
 
+#include "engine/chat_template/begun_mark.h"
+
 namespace octavo {
 namespace {
 
@@ -47,15 +49,6 @@ bool may_stand_at(std::string_view text, std::size_t at, std::string_view mark) 
 bool may_open_thinking(std::string_view text, std::size_t at) {
   return std::ranges::any_of(
       kThinkingMarks, [&](const ThinkingMarks& marks) { return may_stand_at(text, at, marks.opener); });
-}
-
-// Where the end of the text may be the beginning of the mark; its size when it is not.
-std::size_t begun_mark(std::string_view text, std::size_t from, std::string_view mark) {
-  const std::size_t most = std::min(mark.size() - 1, text.size() - std::min(from, text.size()));
-  for (std::size_t length = most; length > 0; --length) {
-    if (text.ends_with(mark.substr(0, length))) return text.size() - length;
-  }
-  return text.size();
 }
 
 // The beginning of the line on which the first character behind blank space stands, so that it keeps its

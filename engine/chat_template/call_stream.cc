@@ -99,14 +99,17 @@ void CallStream::begin_arguments(std::vector<ToolCallPiece>& pieces) {
   pieces.push_back({ToolCallPiece::Kind::kArguments, "{"});
 }
 
-void CallStream::give_held(std::vector<ToolCallPiece>& pieces) {
-  if (held_.empty()) return;
-  const bool goes_on = !pieces.empty() && pieces.back().kind == ToolCallPiece::Kind::kArguments;
-  if (goes_on) {
-    pieces.back().text += std::exchange(held_, {});
+void append_arguments(std::vector<ToolCallPiece>& pieces, std::string_view json) {
+  if (json.empty()) return;
+  if (!pieces.empty() && pieces.back().kind == ToolCallPiece::Kind::kArguments) {
+    pieces.back().text += json;
   } else {
-    pieces.push_back({ToolCallPiece::Kind::kArguments, std::exchange(held_, {})});
+    pieces.push_back({ToolCallPiece::Kind::kArguments, std::string(json)});
   }
+}
+
+void CallStream::give_held(std::vector<ToolCallPiece>& pieces) {
+  append_arguments(pieces, std::exchange(held_, {}));
 }
 
 void CallStream::end_call(std::vector<ToolCallPiece>& pieces) {

@@ -25,6 +25,10 @@ struct ToolCallPiece {
   bool operator==(const ToolCallPiece&) const = default;
 };
 
+// What comes next of the arguments of the call that was told last; pieces of them that follow each other are
+// one.
+void append_arguments(std::vector<ToolCallPiece>& pieces, std::string_view json);
+
 class CallStream {
  public:
   enum class State : std::uint8_t {

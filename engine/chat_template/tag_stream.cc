@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/chat_template/begun_mark.h"
 #include "engine/chat_template/json_outline.h"
 #include "engine/chat_template/json_scanner.h"
 
@@ -12,15 +13,6 @@ namespace {
 constexpr std::string_view kTagBlanks = " \t\r\n";
 constexpr std::size_t kMostBlanksBetween = 4096;
 constexpr std::size_t kMostWordBytes = 4096;  // of a value that may still be a word
-
-// Where the end of the text may be the beginning of the mark; its size when it is not.
-std::size_t begun_tag(std::string_view text, std::size_t from, std::string_view mark) {
-  const std::size_t most = std::min(mark.size() - 1, text.size() - std::min(from, text.size()));
-  for (std::size_t length = most; length > 0; --length) {
-    if (text.ends_with(mark.substr(0, length))) return text.size() - length;
-  }
-  return text.size();
-}
 
 std::string quoted_without_quotes(std::string_view text) {
   const std::string quoted = quoted_json(text);
@@ -91,7 +83,7 @@ TagStream::Step TagStream::find_key(std::string_view text, std::vector<ToolCallP
   const Found end = take(text, call_end);
   if (end == Found::kYes) {
     begin_telling(pieces);
-    tell("}", pieces);
+    append_arguments(pieces, "}");
     end_telling(pieces);
     ++num_calls_;
     place_ = Place::kEnd;
@@ -107,7 +99,7 @@ TagStream::Step TagStream::read_key(std::string_view text, std::vector<ToolCallP
   if (!tags_.value_begin.empty()) key_ = without_blanks(key_);
   said_.clear();
   at_ = searched_ = *end + tags_.key_end.size();
-  tell((num_keys_++ > 0 ? ", " : "") + quoted_json(key_) + ": ", pieces);
+  append_arguments(pieces, (num_keys_++ > 0 ? ", " : "") + quoted_json(key_) + ": ");
   is_text_begun_ = false;
   place_ = tags_.have_attributes       ? Place::kSaid
            : tags_.value_begin.empty() ? Place::kValue
@@ -131,19 +123,19 @@ TagStream::Step TagStream::read_value(std::string_view text, std::vector<ToolCal
   const std::string_view value = text.substr(begin, std::max(begin, value_end_) - begin);
   if (is_text_begun_ || (!end && is_surely_text(value))) {
     if (!std::exchange(is_text_begun_, true)) {
-      tell("\"", pieces);
+      append_arguments(pieces, "\"");
       value_told_ = 0;
     }
-    tell(quoted_without_quotes(value.substr(value_told_)), pieces);
+    append_arguments(pieces, quoted_without_quotes(value.substr(value_told_)));
     value_told_ = value.size();
   }
   if (!end) return Step::kWaits;
   if (is_text_begun_) {
-    tell("\"", pieces);
+    append_arguments(pieces, "\"");
   } else {
     const std::string json = json_of(value);
     if (!is_json_object("{\"\": " + json + "}")) return Step::kWrong;  // as deep as it stands
-    tell(json, pieces);
+    append_arguments(pieces, json);
   }
   at_ = searched_ = *end;
   place_ = Place::kNextKey;
@@ -178,7 +170,7 @@ TagStream::State TagStream::end(std::string_view text, std::vector<ToolCallPiece
   }
   if (place_ == Place::kNextKey && tags_.call_end.empty() && at_ == text.size()) {
     begin_telling(pieces);
-    tell("}", pieces);
+    append_arguments(pieces, "}");
     end_telling(pieces);
     return State::kEnded;
   }
@@ -198,7 +190,7 @@ TagStream::Found TagStream::take(std::string_view text, std::string_view tag) {
 std::optional<std::size_t> TagStream::find(std::string_view text, std::string_view mark) {
   const std::size_t found = text.find(mark, searched_);
   if (found != std::string_view::npos) return found;
-  searched_ = begun_tag(text, searched_, mark);
+  searched_ = begun_mark(text, searched_, mark);
   return std::nullopt;
 }
 
@@ -233,20 +225,11 @@ void TagStream::begin_telling(std::vector<ToolCallPiece>& pieces) {
   if (std::exchange(is_told_, true)) return;
   has_told_ = true;
   pieces.push_back({ToolCallPiece::Kind::kCallBegun, name_});
-  tell("{", pieces);
+  append_arguments(pieces, "{");
 }
 
 void TagStream::end_telling(std::vector<ToolCallPiece>& pieces) {
   if (std::exchange(is_told_, false)) pieces.push_back({ToolCallPiece::Kind::kCallEnded, {}});
-}
-
-void TagStream::tell(std::string_view json, std::vector<ToolCallPiece>& pieces) {
-  if (json.empty()) return;
-  if (!pieces.empty() && pieces.back().kind == ToolCallPiece::Kind::kArguments) {
-    pieces.back().text += json;
-  } else {
-    pieces.push_back({ToolCallPiece::Kind::kArguments, std::string(json)});
-  }
 }
 
 bool TagStream::is_surely_text(std::string_view value) const {

@@ -92,7 +92,6 @@ class TagStream {
 
   void begin_telling(std::vector<ToolCallPiece>& pieces);
   void end_telling(std::vector<ToolCallPiece>& pieces);
-  void tell(std::string_view json, std::vector<ToolCallPiece>& pieces);
   bool is_surely_text(std::string_view value) const;
   std::string json_of(std::string_view value) const;
   std::uint8_t types() const;

@@ -179,11 +179,13 @@ std::vector<float> scores_by_merges(const Vocabulary& vocabulary) {
   return scores;
 }
 
-void write_merges(Vocabulary& vocabulary) {
+std::vector<std::string> spelled_merges(const Vocabulary& vocabulary) {
+  std::vector<std::string> merges;
   for (const tokenizer::MergedTokens& merge : vocabulary.merged_tokens) {
-    vocabulary.merges.push_back(vocabulary.tokens[static_cast<std::size_t>(merge.left)] + " " +
-                                vocabulary.tokens[static_cast<std::size_t>(merge.right)]);
+    merges.push_back(vocabulary.tokens[static_cast<std::size_t>(merge.left)] + " " +
+                     vocabulary.tokens[static_cast<std::size_t>(merge.right)]);
   }
+  return merges;
 }
 
 // ---- ends, unused tokens
@@ -285,11 +287,10 @@ Result<Vocabulary> gguf_vocabulary(const Vocabulary& vocabulary, std::string_vie
     });
     OCTAVO_TRY_VOID(has_bytes ? settle_bytes(pipeline, made) : settle_characters(pipeline, made));
     if (!has_bytes) made.model = architecture == "gemma4" ? "gemma4" : "llama";
-    if (made.model == "llama") made.scores = scores_by_merges(vocabulary);
-    if (made.model != "llama") {
-      made.merged_tokens = vocabulary.merged_tokens;
-      write_merges(made);
-      made.merged_tokens.clear();
+    if (made.model == "llama") {
+      made.scores = scores_by_merges(vocabulary);
+    } else {
+      made.merges = spelled_merges(vocabulary);
     }
   }
   name_unused(made);

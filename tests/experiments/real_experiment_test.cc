@@ -9,7 +9,6 @@
 #include <set>
 #include <string>
 
-#include "engine/experiments/real/measured_run.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/temporary_folder.h"
 
@@ -127,12 +126,6 @@ TEST(RealExperiments, HaveNamesOfTheirOwn) {
   }
   for (const ExperimentInfo& info : real_experiments())
     EXPECT_TRUE(info.name.starts_with("real-")) << info.name;
-}
-
-TEST(MeasuredRun, MedianIsThatOfTheSortedValues) {
-  EXPECT_EQ(median({}), 0.0);
-  EXPECT_EQ(median({3.0, 1.0, 2.0}), 2.0);
-  EXPECT_EQ(median({4.0, 1.0}), 2.5);
 }
 
 }  // namespace

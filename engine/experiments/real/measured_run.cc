@@ -6,7 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include "engine/base/format.h"
 #include "engine/base/machine_name.h"
+#include "engine/base/median.h"
 #include "engine/base/text.h"
 #include "engine/engine.h"
 
@@ -176,9 +178,8 @@ std::string machine_text(const EngineDescription& description) {
   const std::string processor = description.device == "cpu" ? processor_name() : description.device;
   const std::string& model =
       description.model.name.empty() ? description.model.architecture : description.model.name;
-  return processor + ", " + description.isa + ", " + std::to_string(description.threads) +
-         (description.threads == 1 ? " thread; " : " threads; ") + escape_for_message(model, 60) + ", " +
-         description.model.quantisation;
+  return processor + ", " + description.isa + ", " + count_text(description.threads, "thread") + "; " +
+         escape_for_message(model, 60) + ", " + description.model.quantisation;
 }
 
 Result<RunFigures> measure(MeasuredRun run, const Clock& clock, const StaysInterested& stays_interested) {
@@ -189,13 +190,6 @@ Result<RunFigures> measure(MeasuredRun run, const Clock& clock, const StaysInter
 Result<EngineDescription> describe(const EngineOptions& engine, const StaysInterested& stays_interested) {
   OCTAVO_TRY(const std::unique_ptr<Engine> opened, open(engine, stays_interested));
   return opened->description();
-}
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0.0;
-  std::ranges::sort(values);
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2.0;
 }
 
 }  // namespace octavo::paper

@@ -55,6 +55,4 @@ Result<RunFigures> measure(MeasuredRun run, const Clock& clock, const StaysInter
 // The engine's answer to what it is, without a run.
 Result<EngineDescription> describe(const EngineOptions& engine, const StaysInterested& stays_interested);
 
-double median(std::vector<double> values);  // of none: 0
-
 }  // namespace octavo::paper

@@ -81,9 +81,8 @@ RealStudy start_real_block_sizes(const Desk& desk) {
     report.plots = {std::move(steps), std::move(served)};
     report.notes.push_back(
         "The paper's attention kernel is 20 to 26 % slower than one over contiguous keys and values. Here "
-        "both go "
-        "through block tables; the largest blocks are the nearest to contiguous ones. A step is the whole "
-        "model.");
+        "both go through block tables; the largest blocks are the nearest to contiguous ones. A step is the "
+        "whole model.");
     return report;
   };
   return study;
@@ -165,10 +164,8 @@ RealStudy start_real_swap(const Desk& desk) {
     report.plots = {std::move(moved), std::move(served)};
     report.notes.push_back(
         "Where the engine's pool lies in the machine's own memory, a swap is a copy within it and computing "
-        "is "
-        "slow: swapping wins by far, and `--preemption-mode auto` finds that out by its own measurements. "
-        "The "
-        "paper's balance is that of an A100 behind PCIe.");
+        "is slow: swapping wins by far, and `--preemption-mode auto` finds that out by its own measurements. "
+        "The paper's balance is that of an A100 behind PCIe.");
     return report;
   };
   return study;

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/format.h"
+#include "engine/base/median.h"
 #include "engine/base/text.h"
 #include "engine/experiments/real/real_parts.h"
 

@@ -13,19 +13,24 @@ namespace {
 constexpr const char* kThisMachine = "this machine, the whole engine";
 constexpr double kSaturatedSeconds = 4.0;
 
+// All requests are there at once.
+RealCase saturated_case(const Desk& desk, const char* name, MemoryManager manager,
+                        BatchingPolicy policy = BatchingPolicy::kIteration) {
+  return {name, [desk, manager, policy](std::int32_t round) {
+            MeasuredRun run{.engine = desk.engine,
+                            .requests = saturating(desk, desk.num_requests(kSaturatedSeconds), round)};
+            run.engine.memory_manager = manager;
+            run.engine.batching_policy = policy;
+            return run;
+          }};
+}
+
 // ---- figures 2 and 13
 
 RealStudy start_real_memory(const Desk& desk) {
   RealStudy study;
-  for (const DeskManager& manager : kDeskManagers) {
-    study.cases.push_back({manager.name, [desk, manager](std::int32_t round) {
-                             MeasuredRun run{
-                                 .engine = desk.engine,
-                                 .requests = saturating(desk, desk.num_requests(kSaturatedSeconds), round)};
-                             run.engine.memory_manager = manager.manager;
-                             return run;
-                           }});
-  }
+  for (const DeskManager& manager : kDeskManagers)
+    study.cases.push_back(saturated_case(desk, manager.name, manager.manager));
   study.report = [](const RealResults& results) {
     ExperimentReport report;
     ExperimentPlot held{"Slots that hold tokens", "manager (in the table's order)", "% of all slots"};
@@ -127,18 +132,15 @@ RealStudy start_real_serving(const Desk& desk) {
                                           1e3 * latency.lines[m].points.back().y, {}, {}, ""));
       }
       report.notes.push_back("Sustained: up to where latency is " + fixed_text(kKneeRatio, 0) +
-                             " times that of the paged "
-                             "engine at the lowest rate (" +
+                             " times that of the paged engine at the lowest rate (" +
                              fixed_text(1e3 * knee, 0) +
-                             " ms/token), or the highest "
-                             "rate where it never is.");
+                             " ms/token), or the highest rate where it never is.");
     }
     report.plots = {std::move(latency), std::move(batched)};
     report.notes.push_back(
         "What a larger batch is worth differs: an A100 reads the weights once for 30 requests, while a "
         "processor soon computes as long as it reads (real-loop measures it). So the same room for more "
-        "requests "
-        "buys less here.");
+        "requests buys less here.");
     return report;
   };
   return study;
@@ -159,16 +161,8 @@ RealStudy start_real_loop(const Desk& desk) {
       System{"paged", MemoryManager::kPaged, BatchingPolicy::kIteration},
       System{"static batches, longest length reserved", MemoryManager::kOrcaMax, BatchingPolicy::kStatic},
       System{"one request at a time", MemoryManager::kOrcaMax, BatchingPolicy::kOneAtATime}};
-  for (const System& system : kSystems) {
-    study.cases.push_back({system.name, [desk, system](std::int32_t round) {
-                             MeasuredRun run{
-                                 .engine = desk.engine,
-                                 .requests = saturating(desk, desk.num_requests(kSaturatedSeconds), round)};
-                             run.engine.memory_manager = system.manager;
-                             run.engine.batching_policy = system.policy;
-                             return run;
-                           }});
-  }
+  for (const System& system : kSystems)
+    study.cases.push_back(saturated_case(desk, system.name, system.manager, system.policy));
   for (const std::int32_t size : kBatchSizes) {
     study.cases.push_back({"batch of " + std::to_string(size), [desk, size](std::int32_t round) {
                              MeasuredRun run{.engine = desk.engine};
@@ -212,8 +206,7 @@ RealStudy start_real_loop(const Desk& desk) {
     report.plots = {std::move(plot), std::move(batches)};
     report.notes.push_back(
         "All three are this engine with its own kernels, so that only the policy differs; Hugging Face's "
-        "loop "
-        "also pays for Python.");
+        "loop also pays for Python.");
     return report;
   };
   return study;

@@ -186,9 +186,8 @@ RealStudy start_real_sharing(const Desk& desk) {
     report.notes.push_back(
         "Requests/s are of requests with all their outputs, all there at once. Translations have the paper's "
         "lengths, in a pool of 4,096 slots. Beams of random weights or random prompts part sooner than those "
-        "of "
-        "texts. The engine searches beams in paged "
-        "memory only, so theirs is the memory saved, and no rate beside Orca's.");
+        "of texts. The engine searches beams in paged memory only, so theirs is the memory saved, and no "
+        "rate beside Orca's.");
     return report;
   };
   return study;
