@@ -196,13 +196,6 @@ Result<AnswerThinking> read_thinking(const json& object, const std::string& wher
   return thinking;
 }
 
-std::int64_t read_date(Reader& reader, const char* key) {
-  constexpr std::uint64_t kLatest = 253'402'300'799'000;  // the end of the year 9999
-  const std::uint64_t ms = reader.unsigned_integer(key).value_or(0);
-  if (ms > kLatest) reader.fail(std::string("has a ") + key + " that is not a date");
-  return ms > kLatest ? 0 : static_cast<std::int64_t>(ms);
-}
-
 // Appends one message. Gives an Error whose message still lacks the file's name.
 Result<void> read_message(const json& object, Chat& chat, std::vector<MessageId>& active) {
   const std::uint64_t expected_id = chat.messages().size() + 1;
@@ -319,8 +312,8 @@ Result<Chat> ChatFromJson::finish(const json& rest, std::string_view name) && {
   const auto known_policy = policy.empty() ? ContextPolicy::kRoll : parse_context_policy(policy);
   if (!known_policy) reader.fail("has an unknown context_policy");
   chat_.context_policy = known_policy.value_or(ContextPolicy::kRoll);
-  chat_.created_ms = read_date(reader, "created_ms");
-  chat_.updated_ms = read_date(reader, "updated_ms");
+  chat_.created_ms = reader.time_ms("created_ms");
+  chat_.updated_ms = reader.time_ms("updated_ms");
   const json* messages = reader.member("messages");
   if (messages == nullptr || !messages->is_array()) reader.fail("has no list of messages");
   if (reader.failed()) return damaged(name, reader.problem());

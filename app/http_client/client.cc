@@ -41,13 +41,6 @@ std::string without_proxy() {
   return hosts;
 }
 
-std::string_view trimmed(std::string_view text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
-
 // Else a value could end its line and begin a header of its own.
 bool are_single_lines(const std::vector<Header>& headers) {
   const auto is_control = [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; };
@@ -162,18 +155,18 @@ class Client::Transfers {
     transfer.header_bytes += line.size();
     if (transfer.header_bytes > kHeaderBytes)
       return broke(transfer, "sent headers of more than " + bytes_text(kHeaderBytes));
-    line = trimmed(line);
+    line = without_blanks(line);
     if (transfer.is_head_told) return true;  // trailers
     if (line.starts_with("HTTP/")) {
       transfer.head = {};
       const std::size_t space = std::min(line.find(' '), line.size());
-      const std::string_view status = trimmed(line.substr(space));
+      const std::string_view status = without_blanks(line.substr(space));
       std::from_chars(status.data(), status.data() + status.size(), transfer.head.status);
     } else if (line.empty()) {
       tell_head(transfer);
     } else if (const std::size_t colon = line.find(':'); colon != std::string_view::npos) {
       transfer.head.headers.push_back(
-          {ascii_lower_case(line.substr(0, colon)), std::string(trimmed(line.substr(colon + 1)))});
+          {ascii_lower_case(line.substr(0, colon)), std::string(without_blanks(line.substr(colon + 1)))});
     }
     return !transfer.is_cancelled;
   }

@@ -26,23 +26,16 @@ bool is_true(const char* name) {
   return value == "1" || value == "on" || value == "yes" || value == "true";
 }
 
-std::string trimmed(std::string text) {
-  constexpr std::string_view kBlank = " \t\r\n";
-  const std::size_t begin = text.find_first_not_of(kBlank);
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
-}
-
 std::string token_in(const fs::path& path) {
   std::string text;
   std::error_code error;
   if (fs::file_size(path, error) > kMostTokenBytes || error) return {};
-  return app::read_whole_file(path, text) == 0 ? trimmed(text) : std::string();
+  return app::read_whole_file(path, text) == 0 ? std::string(without_blanks(text)) : std::string();
 }
 
 std::string find_token() {
   for (const char* const name : {"HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"})
-    if (std::string token = trimmed(variable(name)); !token.empty()) return token;
+    if (std::string token(without_blanks(variable(name))); !token.empty()) return token;
   if (const auto path = environment_path("HF_TOKEN_PATH")) return token_in(*path);
   const fs::path home = environment_path("HF_HOME").value_or(cache_folder() / "huggingface");
   return token_in(home / "token");
@@ -54,7 +47,7 @@ std::string HubPlace::host() const { return http::host_of(endpoint); }
 
 HubPlace hub_place_from_environment() {
   HubPlace place;
-  if (std::string endpoint = trimmed(variable("HF_ENDPOINT")); !endpoint.empty())
+  if (std::string endpoint(without_blanks(variable("HF_ENDPOINT"))); !endpoint.empty())
     place.endpoint = std::move(endpoint);
   while (place.endpoint.ends_with('/')) place.endpoint.pop_back();
   place.cache = model::hugging_face_cache();

@@ -20,12 +20,6 @@ Error no_address(std::string_view typed, const std::string& why) {
           .subject = "address"};
 }
 
-std::string_view trimmed_address(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r\n") - begin + 1);
-}
-
 // "127.0.0.1:8000" of "http://127.0.0.1:8000/v1".
 std::string_view authority_of(std::string_view address) {
   address.remove_prefix(std::min(address.size(), address.find("://") + 3));
@@ -64,7 +58,7 @@ std::string words_of_server(std::string_view body) {
                                                                              : std::string();
   };
   if (!json || !json->is_object()) {
-    const std::string_view line = trimmed_address(body.substr(0, body.find('\n')));
+    const std::string_view line = without_blanks(body.substr(0, body.find('\n')));
     return line.starts_with('<') ? std::string() : std::string(line);  // a page for browsers
   }
   if (const auto error = json->find("error"); error != json->end() && error->is_object()) {
@@ -88,7 +82,7 @@ std::string advice_for(int status) {
 }  // namespace
 
 Result<std::string> normal_address(std::string_view typed) {
-  std::string address(trimmed_address(typed));
+  std::string address(without_blanks(typed));
   if (address.empty()) return no_address(typed, "it is empty");
   if (address.find("://") == std::string::npos) address.insert(0, "http://");
   const std::size_t scheme_end = address.find("://");

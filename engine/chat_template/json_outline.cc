@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/ascii.h"
 #include "engine/base/text.h"
 
 namespace octavo {
 namespace {
-
-constexpr std::string_view kJsonBlanks = " \t\r\n";
 
 // Past the value that begins at `at`.
 std::optional<std::size_t> json_end(std::string_view text, std::size_t at) {
@@ -121,12 +120,6 @@ std::string quoted_json(std::string_view text) {
     }
   }
   return quoted + '"';
-}
-
-std::string_view without_blanks(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kJsonBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kJsonBlanks) + 1 - begin);
 }
 
 std::optional<std::size_t> BracketCounter::add(std::string_view text) {

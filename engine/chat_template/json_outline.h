@@ -36,8 +36,6 @@ std::string_view json_member(std::string_view object, std::string_view name);
 std::optional<std::string> json_text(std::string_view value);
 std::string quoted_json(std::string_view text);
 
-std::string_view without_blanks(std::string_view text);  // at both ends
-
 // Where an object or a list that comes piece by piece may end: by its brackets outside of texts.
 class BracketCounter {
  public:

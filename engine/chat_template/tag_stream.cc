@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "engine/base/ascii.h"
 #include "engine/chat_template/begun_mark.h"
 #include "engine/chat_template/json_outline.h"
 #include "engine/chat_template/json_scanner.h"

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "engine/base/ascii.h"
 #include "engine/chat_template/json_outline.h"
 
 namespace octavo {

@@ -13,7 +13,6 @@ namespace octavo::app {
 namespace {
 
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";
-constexpr std::string_view kBlanks = " \t\r";
 
 bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
@@ -97,13 +96,9 @@ class TableReader {
   std::size_t line_ = 1;
 };
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin);
+bool is_header_of_prompts(std::string_view field) {
+  return ascii_lower_case(without_blanks(field)) == "prompt";
 }
-
-bool is_header_of_prompts(std::string_view field) { return ascii_lower_case(trimmed(field)) == "prompt"; }
 
 Result<std::vector<std::string>> read_table(std::string_view text) {
   TableReader reader(text);
@@ -139,7 +134,7 @@ std::vector<std::string> read_lines(std::string_view text) {
   std::vector<std::string> prompts;
   while (!text.empty()) {
     const std::size_t end = std::min(text.find('\n'), text.size());
-    const std::string_view line = trimmed(text.substr(0, end));
+    const std::string_view line = without_blanks(text.substr(0, end));
     if (!line.empty()) prompts.emplace_back(line);
     text.remove_prefix(std::min(end + 1, text.size()));
   }
