@@ -61,8 +61,8 @@ int write_whole_file(const std::filesystem::path& path, std::string_view bytes) 
   std::error_code error;
   if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), error);
   if (error) return error.value();
-  // Two processes that write the same file at once must not share what they write it from.
-  const std::filesystem::path staged = path.string() + "." + std::to_string(::getpid()) + ".part";
+  // Two that write the same file at once, threads or processes, must not share what they write it from.
+  const std::filesystem::path staged = path.string() + "." + std::to_string(::gettid()) + ".part";
   int reason = write_and_sync(staged, bytes);
   if (reason == 0 && std::rename(staged.c_str(), path.c_str()) != 0) reason = errno;
   if (reason != 0) std::filesystem::remove(staged, error);

@@ -45,7 +45,7 @@ Result<void> make_folder(const fs::path& folder) {
 // Over whatever is there, at once.
 Result<void> link_to(const fs::path& target, const fs::path& link) {
   OCTAVO_TRY_VOID(make_folder(link.parent_path()));
-  const fs::path staged = link.string() + "." + std::to_string(::getpid()) + ".part";
+  const fs::path staged = link.string() + "." + std::to_string(::gettid()) + ".part";
   std::error_code error;
   fs::remove(staged, error);
   fs::create_symlink(target, staged, error);

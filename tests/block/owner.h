@@ -17,6 +17,8 @@ namespace octavo::block {
 
 using Tokens = std::vector<TokenId>;
 
+constexpr std::int32_t kBlockSize = 16;
+
 inline Tokens counting(std::int32_t num_tokens, TokenId first = 0) {
   Tokens tokens(static_cast<std::size_t>(num_tokens));
   std::iota(tokens.begin(), tokens.end(), first);

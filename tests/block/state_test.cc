@@ -10,8 +10,6 @@
 namespace octavo::block {
 namespace {
 
-constexpr std::int32_t kBlockSize = 16;
-
 // Two steps of a life: what is computed, and what is found by somebody else.
 class State : public ::testing::Test {
  protected:

@@ -10,7 +10,7 @@
 namespace octavo::block {
 namespace {
 
-constexpr std::int32_t kBlockSize = 16, kWindow = 32;
+constexpr std::int32_t kWindow = 32;
 
 // A window of two blocks: three of them are read at most, and a fourth is written.
 class Window : public ::testing::Test {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/simulation/toy_tokenizer.h"
+#include "tests/engine/toy_tokens.h"
 
 namespace octavo {
 namespace {
@@ -18,10 +18,8 @@ namespace {
 using simulation::ToyTokenizer;
 using Tokens = std::vector<TokenId>;
 
-constexpr TokenId kEos = ToyTokenizer::kEos, kA = 4, kB = 5, kC = 6;
+constexpr TokenId kEos = ToyTokenizer::kEos;
 constexpr double kNever = -1e9;
-
-const ToyTokenizer kTokenizer;
 
 // A model as a table: what each of a few tokens costs after a text. Multiples of 1/8, so that sums are exact
 // and ties occur.
@@ -55,7 +53,7 @@ class Driven {
   Driven(Table& table, const SamplingParams& sampling)
       : table_(table),
         sampling_(sampling),
-        search_(sampling_, OutputProcessor(kTokenizer, sampling_, sampling_.max_tokens), SequenceId{1}),
+        search_(sampling_, OutputProcessor(kToyTokenizer, sampling_, sampling_.max_tokens), SequenceId{1}),
         carried_{{SequenceId{1}, {}}} {}
 
   BeamSearch::Advance step() {

@@ -11,14 +11,12 @@
 #include "engine/core/request_intake.h"
 #include "engine/output_collector.h"
 #include "tests/engine/scripted_runner.h"
-#include "tests/simulation/toy_tokenizer.h"
+#include "tests/engine/toy_tokens.h"
 
 namespace octavo {
 namespace {
 
 using simulation::ToyTokenizer;
-
-constexpr TokenId kA = 4, kB = 5;
 
 // A core on a toy tokenizer and a scripted runner; the clock moves by a millisecond a step.
 class EngineCoreTest : public testing::Test {
@@ -457,12 +455,12 @@ TEST_F(EngineCoreTest, LeavesOneRecordForEachStepAndNoneWithoutWork) {
 
 // ---- beams
 
-SamplingParams beams(std::int32_t width, std::int32_t max_tokens) {
+SamplingParams beam_params(std::int32_t width, std::int32_t max_tokens) {
   return {.max_tokens = max_tokens, .beam_width = width};
 }
 
 TEST_F(EngineCoreTest, ABeamSearchGivesItsBestHypothesesBestFirst) {
-  submit(TextPrompt{"abc"}, beams(3, 4));
+  submit(TextPrompt{"abc"}, beam_params(3, 4));
   const auto answers = run();
   ASSERT_EQ(answers[0].outputs.size(), 3u);
   EXPECT_EQ(answers[0].outputs[0].text, "aaaa");
@@ -481,7 +479,7 @@ TEST_F(EngineCoreTest, ABeamSearchGivesItsBestHypothesesBestFirst) {
 
 // After one beam three ends come before the next token that goes on.
 TEST_F(EngineCoreTest, ABeamSearchHasBeamsHoweverManyEndsStandBeforeThem) {
-  SamplingParams sampling = beams(2, 10);
+  SamplingParams sampling = beam_params(2, 10);
   sampling.stop_token_ids = {kA + 1, kA + 2, kA + 3};
   submit(TextPrompt{"abc"}, sampling);
   for (const EngineEvent& event : step()) {
@@ -495,7 +493,7 @@ TEST_F(EngineCoreTest, ABeamSearchHasBeamsHoweverManyEndsStandBeforeThem) {
 }
 
 TEST_F(EngineCoreTest, ABeamSearchTellsEachStepOfItsTree) {
-  submit(TextPrompt{"abc"}, beams(2, 10));
+  submit(TextPrompt{"abc"}, beam_params(2, 10));
   for (std::int32_t i = 0; i < 3; ++i) {
     int num_told = 0;
     for (const EngineEvent& event : step()) {
@@ -511,7 +509,7 @@ TEST_F(EngineCoreTest, ABeamSearchTellsEachStepOfItsTree) {
 }
 
 TEST_F(EngineCoreTest, ACancelledBeamSearchGivesWhatWasUnderWay) {
-  const RequestId request_id = submit(TextPrompt{"abc"}, beams(3, 50));
+  const RequestId request_id = submit(TextPrompt{"abc"}, beam_params(3, 50));
   step();
   step();
   commands_.push_back(CancelRequest{request_id});
@@ -528,7 +526,7 @@ TEST_F(EngineCoreTest, ACancelledBeamSearchGivesWhatWasUnderWay) {
 }
 
 TEST_F(EngineCoreTest, ABeamSearchCancelledBeforeItBeganGivesEmptyOutputs) {
-  const RequestId request_id = submit(TextPrompt{"abc"}, beams(2, 50));
+  const RequestId request_id = submit(TextPrompt{"abc"}, beam_params(2, 50));
   commands_.push_back(CancelRequest{request_id});
   step();
   ASSERT_TRUE(collector_.done());
@@ -552,7 +550,7 @@ TEST_F(EngineCoreTest, AHypothesisThatStopsKeepsItsOwnReason) {
 }
 
 TEST_F(EngineCoreTest, BeamsAndSamplesRunInOneBatch) {
-  submit(TextPrompt{"abc"}, beams(4, 5));
+  submit(TextPrompt{"abc"}, beam_params(4, 5));
   submit(TextPrompt{"d"}, {.n = 2, .max_tokens = 5});
   submit(TextPrompt{"e"}, {.max_tokens = 5});
   step();
@@ -565,7 +563,7 @@ TEST_F(EngineCoreTest, BeamsAndSamplesRunInOneBatch) {
 }
 
 TEST_F(EngineCoreTest, ADeviceThatFailsEndsABeamSearch) {
-  submit(TextPrompt{"abc"}, beams(3, 10));
+  submit(TextPrompt{"abc"}, beam_params(3, 10));
   step();
   runner_.fail_next();
   const auto answers = run();
@@ -576,7 +574,7 @@ TEST_F(EngineCoreTest, ADeviceThatFailsEndsABeamSearch) {
 
 TEST_F(EngineCoreTest, InvalidLogitsEndABeamSearchAndNobodyElse) {
   script_ = [](RequestId id, std::size_t position) { return id.value == 1 && position == 2 ? -1 : kA; };
-  submit(TextPrompt{"abc"}, beams(3, 10));
+  submit(TextPrompt{"abc"}, beam_params(3, 10));
   submit(TextPrompt{"abc"}, {.max_tokens = 3});
   const auto answers = run();
   ASSERT_TRUE(answers[0].error);
@@ -618,7 +616,7 @@ TEST_F(EngineCoreOnASmallPool, WhatOutgrowsThePoolEndsWithLengthAndSaysWhy) {
 }
 
 TEST_F(EngineCoreOnASmallPool, ABeamSearchThatOutgrowsThePoolGivesItsBestAndSaysWhy) {
-  submit(TextPrompt{"abc"}, beams(3, 90));
+  submit(TextPrompt{"abc"}, beam_params(3, 90));
   const auto answers = run();
   ASSERT_EQ(answers[0].outputs.size(), 3u);
   for (const CompletionOutput& output : answers[0].outputs) {

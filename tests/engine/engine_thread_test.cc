@@ -16,15 +16,13 @@
 
 #include "engine/output_collector.h"
 #include "tests/engine/scripted_runner.h"
-#include "tests/simulation/toy_tokenizer.h"
+#include "tests/engine/toy_tokens.h"
 
 namespace octavo {
 namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-constexpr TokenId kA = 4;
 
 // Encodes as the toy does, but "dd" only once somebody opens the gate, or nobody wants it any more.
 class GatedTokenizer final : public simulation::ToyTokenizer {
@@ -66,7 +64,7 @@ ScriptedEngine make_engine(ScriptedRunner::Script script = [](RequestId, std::si
   return made;
 }
 
-GenerationRequest text_request(std::int32_t max_tokens) {
+GenerationRequest toy_request(std::int32_t max_tokens) {
   return {.prompt = TextPrompt{"ab"}, .sampling = {.max_tokens = max_tokens}, .cache_salt = {}};
 }
 
@@ -87,7 +85,7 @@ TEST(EngineThread, AnswersManyThreads) {
   for (int thread = 0; thread < 4; ++thread) {
     threads.emplace_back([&] {
       for (int count = 0; count < 25; ++count) {
-        const RequestId request_id = made.engine->submit(text_request(5));
+        const RequestId request_id = made.engine->submit(toy_request(5));
         std::lock_guard lock(mutex);
         request_ids.push_back(request_id);
       }
@@ -104,14 +102,14 @@ TEST(EngineThread, AnswersManyThreads) {
 TEST(EngineThread, SubmitsAllOrNothing) {
   const ScriptedEngine made = make_engine();
   std::vector<GenerationRequest> requests;
-  for (int count = 0; count < 8; ++count) requests.push_back(text_request(1));
+  for (int count = 0; count < 8; ++count) requests.push_back(toy_request(1));
   collect(*made.engine, made.engine->submit_all(std::move(requests)));
   EXPECT_EQ(made.runner->num_steps(), 1);
 }
 
 TEST(EngineThread, SleepsWhenThereIsNothingToDo) {
   const ScriptedEngine made = make_engine();
-  collect(*made.engine, {made.engine->submit(text_request(5))});
+  collect(*made.engine, {made.engine->submit(toy_request(5))});
   const std::int64_t num_steps = made.runner->num_steps();
   const std::clock_t begin = std::clock();
   std::this_thread::sleep_for(milliseconds(200));
@@ -127,7 +125,7 @@ TEST(EngineThread, CancelTakesEffectBeforeTheNextStep) {
     if (position == 10) cancel_is_sent.wait(false);
     return kA;
   });
-  const RequestId request_id = made.engine->submit(text_request(900));
+  const RequestId request_id = made.engine->submit(toy_request(900));
   made.engine->cancel(RequestId{12345});  // nobody's: no effect
   while (made.runner->num_steps() < 11) std::this_thread::yield();
   made.engine->cancel(request_id);
@@ -164,7 +162,7 @@ GenerationRequest gated_request(std::int32_t n = 1) {
 
 TEST(EngineThread, GoesOnWhileAPromptIsPrepared) {
   const auto [runner, tokenizer, engine] = make_engine();
-  const RequestId running = engine->submit(text_request(20'000));
+  const RequestId running = engine->submit(toy_request(20'000));
   engine->submit(gated_request());
   EXPECT_EQ(order_of(*engine, 1, running), "+1 -1 ");
   tokenizer->open();
@@ -174,7 +172,7 @@ TEST(EngineThread, GoesOnWhileAPromptIsPrepared) {
 TEST(EngineThread, TakesRequestsInTheOrderOfSubmission) {
   const auto [runner, tokenizer, engine] = make_engine();
   const RequestId slow = engine->submit(gated_request());
-  engine->submit(text_request(1));
+  engine->submit(toy_request(1));
   EXPECT_TRUE(engine->poll(milliseconds(20)).empty()) << "the second waits its turn";
   tokenizer->open();
   const std::string order = order_of(*engine, 2, slow);
@@ -183,8 +181,8 @@ TEST(EngineThread, TakesRequestsInTheOrderOfSubmission) {
 
 TEST(EngineThread, ACancelEndsARequestThatIsPrepared) {
   const auto [runner, tokenizer, engine] = make_engine();
-  const auto ids = engine->submit_all({gated_request(2), text_request(1)});
-  engine->submit(text_request(1));
+  const auto ids = engine->submit_all({gated_request(2), toy_request(1)});
+  engine->submit(toy_request(1));
   engine->cancel(ids[0]);
   const std::string order = order_of(*engine, 3, ids[0]);  // the gate stays shut
   EXPECT_TRUE(order.starts_with("x1 x1 -1 +2 ")) << order;
@@ -193,14 +191,14 @@ TEST(EngineThread, ACancelEndsARequestThatIsPrepared) {
 
 TEST(EngineThread, StopsWhileAPromptIsPrepared) {
   const auto [runner, tokenizer, engine] = make_engine();
-  engine->submit_all({gated_request(), text_request(1)});
+  engine->submit_all({gated_request(), toy_request(1)});
   engine->poll(milliseconds(1));
 }
 
 TEST(EngineThread, StopsWhileRequestsRunAndNobodyReads) {
   for (int count = 0; count < 20; ++count) {
     const ScriptedEngine made = make_engine();
-    for (int request = 0; request < 20; ++request) made.engine->submit(text_request(900));
+    for (int request = 0; request < 20; ++request) made.engine->submit(toy_request(900));
     if (count % 2 == 0) std::this_thread::sleep_for(milliseconds(1));
   }
 }
@@ -218,7 +216,7 @@ TEST(EngineThread, AStopEndsEveryRequestWithItsEvents) {
       return kA;
     });
     std::map<RequestId, int> num_ends;
-    for (int request = 0; request < 20; ++request) num_ends[made.engine->submit(text_request(900))] = 0;
+    for (int request = 0; request < 20; ++request) num_ends[made.engine->submit(toy_request(900))] = 0;
     if (count % 2 == 0) {
       while (made.runner->num_steps() < 3) std::this_thread::yield();
     }
@@ -244,7 +242,7 @@ TEST(EngineThread, WhoeverPollsUntilTheEndReturnsAfterAStop) {
     std::this_thread::sleep_for(milliseconds(10));
     return kA;
   });
-  const RequestId request_id = made.engine->submit(text_request(900));
+  const RequestId request_id = made.engine->submit(toy_request(900));
   std::vector<RequestOutput> answers;
   std::thread reader([&] { answers = collect(*made.engine, {request_id}); });
   while (made.runner->num_steps() < 5) std::this_thread::yield();
@@ -260,7 +258,7 @@ TEST(EngineThread, WhatReachesAStoppedEngineFails) {
   made.engine->stop();
   std::atomic<int> num_wake_ups = 0;
   made.engine->set_wake_up([&] { ++num_wake_ups; });
-  const RequestId request_id = made.engine->submit(text_request(5));
+  const RequestId request_id = made.engine->submit(toy_request(5));
   EXPECT_EQ(num_wake_ups, 1);
   const std::vector<EngineEvent> events = made.engine->poll(std::chrono::hours(1));
   ASSERT_EQ(events.size(), 1u);
@@ -289,7 +287,7 @@ TEST(EngineThread, PublishesASnapshotWhenAskedAlsoWhenIdle) {
   EXPECT_EQ(snapshot->blocks.size(), 256u);
   EXPECT_GE(num_wake_ups, 1);
 
-  collect(*made.engine, {made.engine->submit(text_request(5))});
+  collect(*made.engine, {made.engine->submit(toy_request(5))});
   std::shared_ptr<const KvSnapshot> later;
   for (int tries = 0; tries < 1000 && (!later || later->step == snapshot->step); ++tries) {
     later = made.engine->kv_snapshot(SnapshotScope::kPool);
@@ -312,7 +310,7 @@ std::shared_ptr<const KvSnapshot> snapshot_with(Engine& engine, const Wanted& wa
 
 TEST(EngineThread, AnIdleEngineWakesForTheFirstWishForASnapshot) {
   const ScriptedEngine made = make_engine();
-  collect(*made.engine, {made.engine->submit(text_request(5))});
+  collect(*made.engine, {made.engine->submit(toy_request(5))});
   std::this_thread::sleep_for(milliseconds(20));  // it sleeps now
   EXPECT_TRUE(snapshot_with(*made.engine, [](const KvSnapshot&) { return true; }));
 }
@@ -323,14 +321,14 @@ TEST(EngineThread, KeepsAWishForASnapshotUntilThereIsANewOne) {
   ASSERT_TRUE(first);
   made.engine->kv_snapshot(SnapshotScope::kPool);
   std::this_thread::sleep_for(milliseconds(20));  // it has seen the wish, and has nothing new
-  collect(*made.engine, {made.engine->submit(text_request(5))});
+  collect(*made.engine, {made.engine->submit(toy_request(5))});
   EXPECT_GT(made.engine->kv_snapshot(SnapshotScope::kPool)->step, first->step)
       << "published without another wish";
 }
 
 TEST(EngineThread, CopiesThePoolOnlyForWhoeverAsksForItsBlocks) {
   const ScriptedEngine made = make_engine();
-  collect(*made.engine, {made.engine->submit(text_request(5))});
+  collect(*made.engine, {made.engine->submit(toy_request(5))});
   const auto any = [](const KvSnapshot&) { return true; };
   const auto without = snapshot_with(*made.engine, any, SnapshotScope::kSequences);
   ASSERT_TRUE(without);
@@ -339,7 +337,7 @@ TEST(EngineThread, CopiesThePoolOnlyForWhoeverAsksForItsBlocks) {
   EXPECT_EQ(without->figures.free_blocks + without->figures.cached_blocks, 256);
   const auto has_blocks = [](const KvSnapshot& snapshot) { return snapshot.blocks.size() == 256; };
   EXPECT_TRUE(snapshot_with(*made.engine, has_blocks)) << "of the same state, though it is idle";
-  collect(*made.engine, {made.engine->submit(text_request(5))});
+  collect(*made.engine, {made.engine->submit(toy_request(5))});
   EXPECT_TRUE(snapshot_with(
       *made.engine, [&](const KvSnapshot& snapshot) { return snapshot.blocks.empty(); },
       SnapshotScope::kSequences))
@@ -380,7 +378,7 @@ TEST(EngineThread, AReaderThatLooksOnlyWhenWokenHearsEverything) {
       if (std::holds_alternative<RequestFinished>(event)) has_finished = true;
     }
   });
-  made.engine->submit(text_request(5));
+  made.engine->submit(toy_request(5));
   for (int tries = 0; tries < 2000 && !has_finished; ++tries) std::this_thread::sleep_for(milliseconds(1));
   EXPECT_TRUE(has_finished);
   EXPECT_EQ(num_tokens, 5);
@@ -389,7 +387,7 @@ TEST(EngineThread, AReaderThatLooksOnlyWhenWokenHearsEverything) {
 
 TEST(EngineThread, TraceCountsEveryStep) {
   const ScriptedEngine made = make_engine();
-  collect(*made.engine, {made.engine->submit(text_request(5))});
+  collect(*made.engine, {made.engine->submit(toy_request(5))});
   const Engine::Trace trace = made.engine->trace_since(0, 0);
   EXPECT_EQ(static_cast<std::int64_t>(trace.steps.size()), made.runner->num_steps());
   EXPECT_TRUE(made.engine->trace_since(trace.next_step_mark, trace.next_event_mark).steps.empty());

@@ -6,12 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "tests/simulation/toy_tokenizer.h"
+#include "tests/engine/toy_tokens.h"
 
 namespace octavo {
 namespace {
-
-const simulation::ToyTokenizer kTokenizer;
 
 SubmitRequest asked(std::uint64_t id, SamplingParams sampling = {}) {
   return {RequestId{id}, {.prompt = TextPrompt{"a"}, .sampling = std::move(sampling)}, 0};
@@ -40,7 +38,7 @@ class Preparation : public testing::Test {
     return text;
   }
 
-  PreparationQueue queue_{kTokenizer};
+  PreparationQueue queue_{kToyTokenizer};
 };
 
 TEST_F(Preparation, TakesAndEntersInTheOrderOfSubmission) {

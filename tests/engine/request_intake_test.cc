@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/simulation/toy_tokenizer.h"
+#include "tests/engine/toy_tokens.h"
 #include "tests/tokenizer/small_vocabulary.h"
 
 namespace octavo {
@@ -16,12 +16,8 @@ namespace {
 using simulation::ToyTokenizer;
 using Tokens = std::vector<TokenId>;
 
-constexpr TokenId kA = 4, kB = 5, kC = 6, kAB = 9;
-
-const ToyTokenizer kTokenizer;
-
 IntakeSources sources() {
-  return {.tokenizer = &kTokenizer,
+  return {.tokenizer = &kToyTokenizer,
           .draw_seed = [] { return std::uint64_t{1234}; },
           .unix_time_s = [] { return std::int64_t{0}; }};
 }

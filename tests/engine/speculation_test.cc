@@ -12,12 +12,10 @@
 #include "engine/core/request_intake.h"
 #include "engine/output_collector.h"
 #include "tests/engine/scripted_runner.h"
-#include "tests/simulation/toy_tokenizer.h"
+#include "tests/engine/toy_tokens.h"
 
 namespace octavo {
 namespace {
-
-constexpr TokenId kA = 4;  // of the toy tokenizer: a, b, c
 
 // A core whose runner says "abcabcabc", unless told otherwise.
 class SpeculatingCore {

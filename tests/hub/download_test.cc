@@ -312,8 +312,12 @@ TEST_F(HubDownload, TwoAtOnceDownloadItOnce) {
     return DownloadWish::kGoOn;
   };
   hub_.forget_seen();
-  std::thread other([&] { EXPECT_TRUE(download(place_, wanted, clock_, options_)); });
-  EXPECT_TRUE(download(place_, wanted, clock_, options_));
+  const auto succeeds = [&] {
+    const auto ended = download(place_, wanted, clock_, options_);
+    EXPECT_TRUE(ended) << ended.error().message;
+  };
+  std::thread other(succeeds);
+  succeeds();
   other.join();
   EXPECT_TRUE(has_waited);
   int num_ranges = 0;

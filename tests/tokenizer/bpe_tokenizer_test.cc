@@ -10,34 +10,12 @@
 #include <vector>
 
 #include "tests/tokenizer/cpu_time.h"
+#include "tests/tokenizer/encoding.h"
 #include "tests/tokenizer/golden.h"
 #include "tests/tokenizer/small_vocabulary.h"
 
 namespace octavo::tokenizer {
 namespace {
-
-using Ids = std::vector<TokenId>;
-
-std::unique_ptr<Tokenizer> make(Vocabulary vocabulary) {
-  auto tokenizer = Tokenizer::create(std::move(vocabulary));
-  EXPECT_TRUE(tokenizer) << tokenizer.error().message;
-  return *std::move(tokenizer);
-}
-
-Ids encode(const Tokenizer& tokenizer, std::string_view text, bool parse_special = false) {
-  auto ids = tokenizer.encode(text, parse_special, /*add_bos=*/false);
-  EXPECT_TRUE(ids) << ids.error().message;
-  return ids ? *ids : Ids{};
-}
-
-std::vector<ChatMessage> to_messages(const nlohmann::json& json) {
-  std::vector<ChatMessage> messages;
-  for (const auto& message : json) {
-    messages.push_back(
-        {*parse_role(message["role"].get<std::string>()), message["content"].get<std::string>()});
-  }
-  return messages;
-}
 
 // Merging by its definition: again and again the pair of the lowest rank, the leftmost of equals.
 Ids merge_naively(Ids ids,

@@ -8,12 +8,11 @@
 #include <string>
 #include <vector>
 
+#include "tests/tokenizer/encoding.h"
 #include "tests/tokenizer/golden.h"
 
 namespace octavo::tokenizer {
 namespace {
-
-using Ids = std::vector<TokenId>;
 
 // <pad> 0, <eos> 1, <bos> 2, <unk> 3, <|turn> 4, <turn|> 5, then user-defined: <|channel> 6, <channel|> 7,
 // <|tool_response> 8; bytes from 9 on.
@@ -34,19 +33,6 @@ Vocabulary golden_vocabulary(const nlohmann::json& golden) {
 const nlohmann::json& golden() {
   static const nlohmann::json json = load_golden("character_bpe.json");
   return json;
-}
-
-std::unique_ptr<Tokenizer> make(Vocabulary vocabulary) {
-  auto tokenizer = Tokenizer::create(std::move(vocabulary));
-  EXPECT_TRUE(tokenizer) << tokenizer.error().message;
-  return *std::move(tokenizer);
-}
-
-Ids encode(const Tokenizer& tokenizer, std::string_view text, bool parse_special = false,
-           bool add_bos = false) {
-  auto ids = tokenizer.encode(text, parse_special, add_bos);
-  EXPECT_TRUE(ids) << ids.error().message;
-  return ids ? *ids : Ids{};
 }
 
 TEST(CharacterBpe, IdsEqualHuggingFaces) {

@@ -6,21 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/tokenizer/encoding.h"
 #include "tests/tokenizer/golden.h"
 
 namespace octavo::tokenizer {
 namespace {
 
 const ChatTemplateConstants kConstants = {"<s>", "</s>"};
-
-std::vector<ChatMessage> to_messages(const nlohmann::json& json) {
-  std::vector<ChatMessage> messages;
-  for (const auto& message : json) {
-    messages.push_back(
-        {*parse_role(message["role"].get<std::string>()), message["content"].get<std::string>()});
-  }
-  return messages;
-}
 
 std::string text_of(const std::vector<PromptSpan>& spans) {
   std::string text;

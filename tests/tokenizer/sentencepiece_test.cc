@@ -15,13 +15,12 @@
 #include "engine/tokenizer/detokenizer.h"
 #include "engine/tokenizer/special_tokens.h"
 #include "tests/tokenizer/cpu_time.h"
+#include "tests/tokenizer/encoding.h"
 #include "tests/tokenizer/golden.h"
 #include "tests/tokenizer/sentencepiece_vocabularies.h"
 
 namespace octavo::tokenizer {
 namespace {
-
-using Ids = std::vector<TokenId>;
 
 const nlohmann::json& golden() {
   static const nlohmann::json json = load_golden("sentencepiece.json");
@@ -30,18 +29,6 @@ const nlohmann::json& golden() {
 
 Vocabulary golden_vocabulary(const std::string& name) {
   return sentencepiece_vocabulary(golden()["vocabularies"][name]);
-}
-
-std::unique_ptr<Tokenizer> make(const Vocabulary& vocabulary) {
-  auto tokenizer = Tokenizer::create(vocabulary);
-  EXPECT_TRUE(tokenizer) << tokenizer.error().message;
-  return tokenizer ? *std::move(tokenizer) : nullptr;
-}
-
-Ids encode(const Tokenizer& tokenizer, std::string_view text, bool parse_special = false) {
-  const auto ids = tokenizer.encode(text, parse_special, /*add_bos=*/false);
-  EXPECT_TRUE(ids) << ids.error().message;
-  return ids ? *ids : Ids();
 }
 
 std::uint64_t fnv1a(const Ids& ids) {
