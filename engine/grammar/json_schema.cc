@@ -323,8 +323,9 @@ class SchemaReader {
     schema.erase("minContains");  // without contains they say nothing
     schema.erase("maxContains");
     if (schema.contains("items") && schema["items"].is_array()) {  // of drafts before 2020-12
-      schema["prefixItems"] = schema["items"];
+      Json items = std::move(schema["items"]);
       schema["items"] = schema.value("additionalItems", Json(true));
+      schema["prefixItems"] = std::move(items);
     }
     schema.erase("additionalItems");
     OCTAVO_TRY_VOID(read_counts(schema, {"minItems", "maxItems"}, place));
@@ -383,8 +384,9 @@ class SchemaReader {
 
   Result<void> read_required(Json& schema, const std::string& place) {
     if (!schema.contains("required")) return {};
-    if (!schema["required"].is_array()) return refuse(place, "required", "must be a list of names");
-    for (const Json& name : schema["required"]) {
+    const Json required = schema["required"];  // a member that is added moves the others
+    if (!required.is_array()) return refuse(place, "required", "must be a list of names");
+    for (const Json& name : required) {
       if (!name.is_string()) return refuse(place, "required", "must be a list of names");
       const std::string& text = name.get_ref<const std::string&>();
       if (schema.contains("properties") && schema["properties"].contains(text)) continue;

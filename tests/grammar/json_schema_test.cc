@@ -75,6 +75,9 @@ TEST(JsonSchemaReader, WritesOutWhatTheCompilerReadsOtherwise) {
       {R"({"type":"object"})", R"({"type":"object","additionalProperties":true})"},
       {R"({"required":["b"]})",
        R"({"required":["b"],"type":"object","additionalProperties":true,"properties":{"b":{}}})"},
+      {R"({"$schema":"x","required":["__proto__","a name that is longer than a short text","c"]})",
+       R"({"$schema":"x","required":["__proto__","a name that is longer than a short text","c"],"type":"object",)"
+       R"("additionalProperties":true,"properties":{"__proto__":{},"a name that is longer than a short text":{},"c":{}}})"},
       {R"({"type":"string","enum":["a",1,"b"]})", R"({"type":"string","enum":["a","b"]})"},
       {R"({"type":"string","maxLength":3.0})", R"({"type":"string","maxLength":3})"},
       {R"({"type":"object","anyOf":[{"required":["a"]}]})",
