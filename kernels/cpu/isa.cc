@@ -91,9 +91,21 @@ bool is_supported(InstructionSet isa) {
   return false;
 }
 
+// Of AMD's processors, as their manuals number them; 0: of another maker.
+std::uint32_t amd_family() {
+  constexpr std::uint32_t kAuthenticAmd = 0x68747541;  // "Auth", as the name begins
+  std::uint32_t eax, ebx, ecx, edx;
+  if (!__get_cpuid(0, &eax, &ebx, &ecx, &edx) || ebx != kAuthenticAmd) return 0;
+  if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx)) return 0;
+  const std::uint32_t base = eax >> 8u & 0xfu, extended = eax >> 20u & 0xffu;
+  return base == 0xfu ? base + extended : base;
+}
+
 #else
 
 bool is_supported(InstructionSet isa) { return isa == InstructionSet::kPortable; }
+
+std::uint32_t amd_family() { return 0; }
 
 #endif
 
@@ -140,6 +152,12 @@ std::vector<InstructionSet> usable_instruction_sets() {
     if (is_built(isa) && is_supported(isa)) usable.push_back(isa);
   }
   return usable;
+}
+
+bool reads_streams_by_itself() {
+  constexpr std::uint32_t kZen3And4 = 25;
+  static const bool reads = amd_family() == kZen3And4;
+  return reads;
 }
 
 Result<InstructionSet> choose_instruction_set() {

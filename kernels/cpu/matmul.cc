@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/base/check.h"
+#include "kernels/cpu/isa.h"
 #include "kernels/cpu/pack.h"
 
 namespace octavo::kernels::cpu {
@@ -206,11 +207,11 @@ std::int64_t plan_piece(const PackedMatrix& weights, bool expanded, std::int64_t
   return std::min(std::min(wanted, most) * unit, weights.columns());
 }
 
-// Where there is a single row, the machine follows the stream of panels by itself, and quicker without being
-// asked (Zen 4, Q4_0: 1.2 times), unless taking bits apart lets it fall behind, as the arithmetic of more
-// rows does (Zen 4, Q6_K: 1.5 times).
+// Where there is a single row, some machines follow the stream of panels by themselves, unless taking bits
+// apart lets them fall behind, as the arithmetic of more rows does (Zen 4, Q6_K: 1.5 times).
 bool asks_ahead(const PackedMatrix& weights, std::int64_t num_rows) {
-  return num_rows > 1 || (is_quantised(weights.format()) && weights.expand() != nullptr);
+  return num_rows > 1 || !reads_streams_by_itself() ||
+         (is_quantised(weights.format()) && weights.expand() != nullptr);
 }
 
 // From what a single tile reads to what it asks for; 0: nothing.

@@ -15,6 +15,8 @@ namespace {
 
 constexpr float kCatalogueWidth = 1040, kCatalogueHeight = 724, kLeftWidth = 420;
 constexpr float kCatalogueRowHeight = 58, kFileRowHeight = 50, kBetween = 24;
+constexpr float kTwoColumns = 600;  // narrower, one column has all of it
+constexpr float kLeastRows = 2.5f;  // of files; with less room, all that is beside them scrolls with them
 
 ImU32 fit_colour(const Frame& frame, CatalogueFit fit) {
   switch (fit) {
@@ -75,18 +77,20 @@ void draw_row_texts(const Frame& frame, ImVec2 low, float width, float height, c
   draw_text(frame, list, {right - word_width, second}, word, texts.word);
 }
 
-void draw_catalogue_row(const Frame& frame, const CatalogueState& catalogue, const CatalogueRow& row,
+// True when pressed.
+bool draw_catalogue_row(const Frame& frame, const CatalogueState& catalogue, const CatalogueRow& row,
                         float width) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const bool is_chosen = row.repository == catalogue.repository.name;
-  if (row_background(frame, "hub_model", {width, frame.px(kCatalogueRowHeight)}, is_chosen))
-    frame.actions.push(actions::ShowRepository{row.repository, row.file});
+  const bool pressed = row_background(frame, "hub_model", {width, frame.px(kCatalogueRowHeight)}, is_chosen);
+  if (pressed) frame.actions.push(actions::ShowRepository{row.repository, row.file});
   if (row.name != row.repository) tooltip(frame, row.repository);
   const std::string figure = row.bytes > 0 ? bytes_text(row.bytes) : std::string();
   const char* const word = row.here.empty() ? fit_text(row.fit) : "on this computer";
   draw_row_texts(
       frame, low, width, frame.px(kCatalogueRowHeight),
       {row.name, figure, row.note, word, row.here.empty() ? fit_colour(frame, row.fit) : frame.theme.muted});
+  return pressed;
 }
 
 void draw_file_row(const Frame& frame, const CatalogueRepository& repository, const CatalogueFile& file,
@@ -115,25 +119,34 @@ std::string shown_name(const std::string& repository, const CatalogueFile& file)
   return file.type.empty() ? name : name + " · " + file.type;
 }
 
-// The button, and why it does not go.
-void draw_get(const Frame& frame, const CatalogueState& catalogue, const CatalogueFile& file, float width) {
+bool is_runnable(const CatalogueFile& file) {
+  return file.fit != CatalogueFit::kUnsupported && file.fit != CatalogueFit::kNever;
+}
+
+// Below the button: where the file comes from, or why it does not.
+std::string about_get(const CatalogueState& catalogue, const CatalogueFile& file) {
+  if (!file.here.empty()) return "It is on this computer already.";
+  if (!is_runnable(file)) return file.sentence;
+  if (is_running(catalogue.download.phase)) return "One download at a time: wait for it, or pause it.";
+  return file.sentence + ". It comes from " + catalogue.host + "; chats go on meanwhile.";
+}
+
+float get_height(const Frame& frame, const std::string& about, float width) {
+  return frame.px(ButtonOptions().height + 8) + paragraph_height(frame, tiny_text(frame), about, width);
+}
+
+void draw_get(const Frame& frame, const CatalogueState& catalogue, const CatalogueFile& file,
+              const std::string& about, float width) {
   const bool is_here = !file.here.empty();
-  const bool is_busy = is_running(catalogue.download.phase);
-  const bool runs = file.fit != CatalogueFit::kUnsupported && file.fit != CatalogueFit::kNever;
+  const bool is_ready = is_runnable(file) && !is_running(catalogue.download.phase) && !file.is_checking;
   const std::string text = is_here ? "Open" : "Download and open · " + bytes_text(file.bytes);
-  if (button(frame, "get_model", text,
-             {.kind = ButtonKind::kPrimary, .enabled = is_here || (runs && !is_busy && !file.is_checking)}))
+  if (button(frame, "get_model", text, {.kind = ButtonKind::kPrimary, .enabled = is_here || is_ready}))
     frame.actions.push(
         actions::GetModel{catalogue.repository.name, file.path, shown_name(catalogue.repository.name, file)});
   gap(frame, 8);
   TextStyle style = tiny_text(frame);
-  if (!is_here && !runs) style.colour = readable(frame.theme.error, frame.theme.panel);
-  const std::string why =
-      is_here   ? "It is on this computer already."
-      : !runs   ? file.sentence
-      : is_busy ? "One download at a time: wait for it, or pause it."
-                : file.sentence + ". It comes from " + catalogue.host + "; chats go on meanwhile.";
-  paragraph(frame, style, why, width);
+  if (!is_here && !is_runnable(file)) style.colour = readable(frame.theme.error, frame.theme.panel);
+  paragraph(frame, style, about, width);
 }
 
 }  // namespace
@@ -154,6 +167,7 @@ void ModelCatalogueView::draw(const Frame& frame, const UiState& state) {
   if (catalogue.open && !was_open_) {
     query_ = catalogue.query.value_or(std::string());
     frames_to_focus_ = 4;  // when the dialog has settled
+    wants_models_ = false;
   }
   was_open_ = catalogue.open;
   const DialogOptions dialog{.id = "model_catalogue",
@@ -165,18 +179,30 @@ void ModelCatalogueView::draw(const Frame& frame, const UiState& state) {
   const ImVec2 low = ImGui::GetCursorScreenPos(), all = ImGui::GetContentRegionAvail();
   const float below = frame.px(download_height(frame, catalogue.download, all.x));
   const float height = all.y - (below > 0 ? below + frame.px(12) : 0);
-  const float left_width = std::min(frame.px(kLeftWidth), std::floor(all.x * 0.45f));
-  begin_column("hub_models", {left_width, height});
-  draw_left(frame, catalogue, {left_width, height});
-  ImGui::EndChild();
-  const float left = low.x + left_width + frame.px(kBetween);
-  ImGui::GetWindowDrawList()->AddLineV(left - std::floor(frame.px(kBetween) * 0.5f), low.y, low.y + height,
-                                       frame.theme.line);
-  ImGui::SetCursorScreenPos({left, low.y});
-  const ImVec2 right{low.x + all.x - left, height};
-  begin_column("hub_files", right);
-  draw_right(frame, catalogue, right);
-  ImGui::EndChild();
+  if (all.x < frame.px(kTwoColumns)) {
+    const bool shows_files = !catalogue.repository.name.empty() && !wants_models_;
+    begin_column(shows_files ? "hub_files" : "hub_models", {all.x, height});
+    if (shows_files) {
+      if (link(frame, "show_models", "‹ Models")) wants_models_ = true;
+      gap(frame, 6);
+      draw_files(frame, catalogue);
+    } else {
+      draw_models(frame, catalogue);
+    }
+    ImGui::EndChild();
+  } else {
+    const float left_width = std::min(frame.px(kLeftWidth), std::floor(all.x * 0.45f));
+    begin_column("hub_models", {left_width, height});
+    draw_models(frame, catalogue);
+    ImGui::EndChild();
+    const float left = low.x + left_width + frame.px(kBetween);
+    ImGui::GetWindowDrawList()->AddLineV(left - std::floor(frame.px(kBetween) * 0.5f), low.y, low.y + height,
+                                         frame.theme.line);
+    ImGui::SetCursorScreenPos({left, low.y});
+    begin_column("hub_files", {low.x + all.x - left, height});
+    draw_files(frame, catalogue);
+    ImGui::EndChild();
+  }
   if (below > 0) {
     ImGui::SetCursorScreenPos({low.x, low.y + height + frame.px(12)});
     draw_download(frame, catalogue.download, all.x);
@@ -184,9 +210,10 @@ void ModelCatalogueView::draw(const Frame& frame, const UiState& state) {
   if (end_dialog(frame, catalogue.open)) frame.actions.push(actions::CloseCatalogue{});
 }
 
-void ModelCatalogueView::draw_left(const Frame& frame, const CatalogueState& catalogue, ImVec2 extent) {
+void ModelCatalogueView::draw_models(const Frame& frame, const CatalogueState& catalogue) {
+  const float width = ImGui::GetContentRegionAvail().x;
   if (frames_to_focus_ > 0 && --frames_to_focus_ == 0) take_keyboard("##hub_query");
-  if (text_field(frame, "##hub_query", query_, "Search " + catalogue.host, extent.x,
+  if (text_field(frame, "##hub_query", query_, "Search " + catalogue.host, width,
                  ImGuiInputTextFlags_EnterReturnsTrue))
     frame.actions.push(actions::SearchHub{query_});
   gap(frame, 8);
@@ -196,11 +223,11 @@ void ModelCatalogueView::draw_left(const Frame& frame, const CatalogueState& cat
       : catalogue.is_searching ? "Searching " + catalogue.host + "…"
       : has_searched           ? "Found on " + catalogue.host
                      : "Searching and downloading contact " + catalogue.host + ", and nothing else.";
-  paragraph(frame, tiny_text(frame), note, extent.x);
+  paragraph(frame, tiny_text(frame), note, width);
   gap(frame, 8);
   if (!catalogue.problem.empty()) {
     paragraph(frame, {.em = size::kSmall, .colour = readable(frame.theme.error, frame.theme.panel)},
-              catalogue.problem, extent.x);
+              catalogue.problem, width);
     gap(frame, 8);
   }
   if (has_searched) {
@@ -217,7 +244,7 @@ void ModelCatalogueView::draw_left(const Frame& frame, const CatalogueState& cat
   const std::vector<CatalogueRow>& rows = has_searched ? catalogue.found : catalogue.recommended;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));
-    draw_catalogue_row(frame, catalogue, rows[i], inner);
+    if (draw_catalogue_row(frame, catalogue, rows[i], inner)) wants_models_ = false;
     ImGui::PopID();
   }
   if (has_searched && rows.empty() && !catalogue.is_searching && catalogue.problem.empty())
@@ -225,18 +252,19 @@ void ModelCatalogueView::draw_left(const Frame& frame, const CatalogueState& cat
   ImGui::EndChild();
 }
 
-void ModelCatalogueView::draw_right(const Frame& frame, const CatalogueState& catalogue, ImVec2 extent) {
+void ModelCatalogueView::draw_files(const Frame& frame, const CatalogueState& catalogue) const {
+  const float width = ImGui::GetContentRegionAvail().x;
   const CatalogueRepository& repository = catalogue.repository;
   if (repository.name.empty()) {
     paragraph(frame, small_text(frame),
-              "Choose a model to see its files, and what each needs of this computer.", extent.x);
+              "Choose a model to see its files, and what each needs of this computer.", width);
     return;
   }
-  line(frame, heading_text(frame), repository.name, extent.x);
+  line(frame, heading_text(frame), repository.name, width);
   const std::string facts =
       (repository.licence.empty() ? "" : repository.licence) +
       std::string(repository.is_gated ? " · gated: its owner's terms must be accepted first" : "");
-  if (!facts.empty()) line(frame, small_text(frame), facts, extent.x);
+  if (!facts.empty()) paragraph(frame, small_text(frame), facts, width);
   gap(frame, 10);
   if (repository.is_reading) {
     line(frame, small_text(frame), "Asking " + catalogue.host + "…");
@@ -244,20 +272,26 @@ void ModelCatalogueView::draw_right(const Frame& frame, const CatalogueState& ca
   }
   if (!repository.problem.empty()) {
     paragraph(frame, {.em = size::kSmall, .colour = readable(frame.theme.error, frame.theme.panel)},
-              repository.problem, extent.x);
+              repository.problem, width);
     return;
   }
-  const float bottom = frame.px(92);
-  begin_column("hub_file_rows", {extent.x, ImGui::GetContentRegionAvail().y - bottom});
+  const CatalogueFile* const file = chosen_file(repository);
+  const std::string about = file != nullptr ? about_get(catalogue, *file) : std::string();
+  const float foot = file != nullptr ? frame.px(10) + get_height(frame, about, width) : 0;
+  const float room = ImGui::GetContentRegionAvail().y - foot;
+  const float row = frame.px(kFileRowHeight);
+  const bool has_room = room >= std::min(static_cast<float>(repository.files.size()), kLeastRows) * row;
+  if (has_room) begin_column("hub_file_rows", {width, room});
   const float inner = ImGui::GetContentRegionAvail().x;
   for (std::size_t i = 0; i < repository.files.size(); ++i) {
     ImGui::PushID(static_cast<int>(i));
     draw_file_row(frame, repository, repository.files[i], inner);
     ImGui::PopID();
   }
-  ImGui::EndChild();
+  if (has_room) ImGui::EndChild();
+  if (file == nullptr) return;
   gap(frame, 10);
-  if (const CatalogueFile* const file = chosen_file(repository)) draw_get(frame, catalogue, *file, extent.x);
+  draw_get(frame, catalogue, *file, about, width);
 }
 
 }  // namespace octavo::ui

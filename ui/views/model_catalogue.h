@@ -1,7 +1,8 @@
 // The dialog in which models are found on a hub: recommended ones and those that a search found, beside the
-// files of the chosen one with what each would take of this machine.
+// files of the chosen one with what each would take of this machine. In a narrow window one follows the
+// other.
 //
-// Keeps what only matters for drawing: what is typed.
+// Keeps what only matters for drawing: what is typed, and which of the two is shown.
 #pragma once
 
 #include <string>
@@ -16,11 +17,13 @@ class ModelCatalogueView {
   void draw(const Frame& frame, const UiState& state);
 
  private:
-  void draw_left(const Frame& frame, const CatalogueState& catalogue, ImVec2 extent);
-  void draw_right(const Frame& frame, const CatalogueState& catalogue, ImVec2 extent);
+  void draw_models(const Frame& frame, const CatalogueState& catalogue);
+  void draw_files(const Frame& frame, const CatalogueState& catalogue) const;
 
   bool was_open_ = false;
   int frames_to_focus_ = 0;
+  bool wants_models_ =
+      false;  // where only one column has room: they stand before the files of the chosen one
   std::string query_;
 };
 
