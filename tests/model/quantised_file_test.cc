@@ -114,7 +114,8 @@ TEST(QuantisedFile, LoadingQuantisesTheSameMatricesToTheSameBytes) {
 }
 
 // A llama of one layer and its byte-level vocabulary, as transformers saves them.
-void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre_tokenizer) {
+void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre_tokenizer,
+                       float largest_weight = 0.1f) {
   constexpr std::int64_t kVocabulary = 256, kWidth = 64, kHidden = 96, kHeads = 4;
   std::filesystem::create_directories(folder);
   test::SafetensorsWriter weights;
@@ -127,6 +128,7 @@ void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre
       state = state * 1664525u + 1013904223u;
       value = (static_cast<float>(state >> 8) / 16777216.0f - 0.5f) / 4.0f;
     }
+    if (name.ends_with("down_proj.weight")) values[5] = largest_weight;
     weights.add_floats(name, shape, values);
   };
   const std::string layer = "model.layers.0.";
@@ -203,6 +205,38 @@ TEST(QuantisedFile, OfAFolderSaysWhatTheFolderSays) {
   for (const char* const text : {"he said: the <|im_end|> he", "hehe", " he"})
     EXPECT_EQ(*from_file->encode(text, true, true), *from_folder->encode(text, true, true)) << text;
   EXPECT_EQ(from_file->encode(" he", true, true)->size(), 1u);
+}
+
+TEST(QuantisedFile, RefusesByNameAWeightThatTheTypeCannotHold) {
+  using kernels::TensorType;
+  struct Case {
+    float weight;
+    TensorType type;
+    bool fits;
+  };
+  for (const auto& [weight, type, fits] : {Case{65504.0f, TensorType::kF16, true},
+                                           {65519.0f, TensorType::kF16, true},  // rounds to 65,504
+                                           {65520.0f, TensorType::kF16, false},
+                                           {-70000.0f, TensorType::kF16, false},
+                                           {-70000.0f, TensorType::kBF16, true},
+                                           {-70000.0f, TensorType::kQ8_0, true},
+                                           {-70000.0f, TensorType::kQ4_1, false},
+                                           {3e38f, TensorType::kBF16, true},
+                                           {3e38f, TensorType::kQ8_0, false}}) {
+    const test::TemporaryFolder folder;
+    write_tiny_folder(folder / "hf", kBytesAlone, weight);
+    const auto source = FolderSource::open(folder / "hf");
+    ASSERT_TRUE(source) << source.error().message;
+    auto planned = QuantisedFile::plan(*source, type);
+    ASSERT_TRUE(planned) << planned.error().message;
+    const auto written = planned->write([](std::span<const std::byte>) -> Result<void> { return {}; }, {});
+    ASSERT_EQ(written.has_value(), fits) << weight;
+    if (fits) continue;
+    EXPECT_EQ(written.error().code, ErrorCode::kUnsupported);
+    EXPECT_EQ(written.error().message, "blk.0.ffn_down.weight: a weight of this model is larger than " +
+                                           std::string(kernels::traits_of(type).name) +
+                                           " can hold; BF16 can hold it");
+  }
 }
 
 TEST(QuantisedFile, RefusesATokenizerThatNoFileSays) {
