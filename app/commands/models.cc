@@ -32,6 +32,7 @@ namespace fs = std::filesystem;
 struct ModelsOptions {
   std::string name;
   std::string revision = "main";
+  std::string sha256 = {};
   int limit = 20;
   bool json = false, yes = false, unchecked = false;
 };
@@ -218,7 +219,7 @@ Result<void> run_get(const ModelsOptions& options) {
   if (!options.unchecked) OCTAVO_TRY_VOID(check_before(client, wanted));
   progress.say("downloading " + wanted.name + ", " + bytes_text(wanted.bytes()) + ", from " +
                client.place().host() + " into " + path_for_message(client.place().cache));
-  OCTAVO_TRY(const fs::path path, download_with_progress(client.place(), wanted));
+  OCTAVO_TRY(const fs::path path, download_with_progress(client.place(), wanted, options.sha256));
   const fs::path shown = path.extension() == ".gguf" ? path : path.parent_path();
   if (!options.json) {
     std::cout << shown.string() << '\n';
@@ -363,6 +364,7 @@ void add_models_command(CLI::App& program, int& status) {
   get->add_option("repository", options->name,
                   "org/name, or org/name:file, or org/name:TYPE such as Q4_K_M (default: the default model)");
   get->add_option("--revision", options->revision, "Branch, tag or commit")->capture_default_str();
+  add_sha256_option(*get, options->sha256);
   get->add_flag("--unchecked", options->unchecked, "Download also what cannot run here");
   add_part(*models, "list", "Models on this machine, also those of other programs", options, run_list,
            status);

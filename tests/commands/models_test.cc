@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,12 +28,13 @@ class ModelsCommand : public ::testing::Test {
     options.weight_type = kernels::TensorType::kQ8_0;
     test::make_tiny_llama(5, options).write(folder_ / "tiny.gguf");
     std::ifstream file(folder_ / "tiny.gguf", std::ios::binary);
-    const std::string model{std::istreambuf_iterator<char>(file), {}};
+    model_.assign(std::istreambuf_iterator<char>(file), {});
     hub_ = std::make_unique<octavo::testing::HubStandIn>(std::vector<octavo::testing::StandInRepository>{
         {.name = "org/tiny",
-         .files = {{.path = "tiny-Q8_0.gguf", .content = model},
+         .files = {{.path = "tiny-Q8_0.gguf", .content = model_},
                    {.path = "tiny-Q4_K_M.gguf", .content = "no model"}}},
-        {.name = "org/gated", .is_gated = true, .files = {{.path = "g.gguf", .content = model}}}});
+        {.name = "org/plain", .files = {{.path = "p.gguf", .content = model_, .is_large = false}}},
+        {.name = "org/gated", .is_gated = true, .files = {{.path = "g.gguf", .content = model_}}}});
   }
 
   ProgramResult run(const std::vector<std::string>& arguments, const std::string& token = {},
@@ -55,6 +57,7 @@ class ModelsCommand : public ::testing::Test {
   }
 
   test::TemporaryFolder folder_;
+  std::string model_;  // the content of the file
   std::unique_ptr<octavo::testing::HubStandIn> hub_;
 };
 
@@ -119,6 +122,43 @@ TEST_F(ModelsCommand, NothingIsContactedBeforeDownloadIsGiven) {
   const ProgramResult default_model = run({"generate", "--prompt", "a"});
   EXPECT_EQ(default_model.status, 1);
   EXPECT_NE(default_model.err.find("--download"), std::string::npos) << default_model.err;
+}
+
+TEST_F(ModelsCommand, AFileMustHaveTheSha256ThatIsGiven) {
+  const std::string right = octavo::testing::sha256_of(model_), wrong(64, 'a');
+  const auto expect_refused = [](const ProgramResult& result, const std::string& part, int status = 1) {
+    EXPECT_EQ(result.status, status) << result.err;
+    EXPECT_EQ(result.num_error_lines(), 1u) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  };
+  // What the hub tells is compared before anything comes.
+  expect_refused(run({"models", "get", "org/tiny:Q8_0", "--sha256", wrong}), "nothing was downloaded");
+  EXPECT_FALSE(fs::exists(folder_ / "hf/hub/models--org--tiny/blobs"));
+  expect_refused(
+      run({"generate", "--model", "org/tiny:Q8_0", "--download", "--sha256", wrong, "--prompt", "a"}),
+      "has the SHA-256 " + right);
+  // Of a file whose SHA-256 no hub tells, what came is removed.
+  expect_refused(run({"models", "get", "org/plain", "--sha256", wrong}), "so it was removed");
+  EXPECT_EQ(json_of(run({"models", "list", "--json"}))["models"].size(), 0u);
+  EXPECT_EQ(run({"models", "get", "org/plain", "--sha256", right}).status, 0);
+
+  std::string shouted = right;
+  for (char& c : shouted) c = static_cast<char>(std::toupper(c));
+  const ProgramResult got = run({"models", "get", "org/tiny:Q8_0", "--sha256", shouted});
+  ASSERT_EQ(got.status, 0) << got.err;
+  // What is here stays, and is named.
+  expect_refused(run({"generate", "--model", "org/tiny:Q8_0", "--sha256", wrong, "--prompt", "a"}), right);
+  EXPECT_EQ(
+      run({"generate", "--model", "org/tiny:Q8_0", "--sha256", right, "--prompt", "a", "--max-tokens", "2"})
+          .status,
+      0);
+  // A damaged one under a right name is found, and goes.
+  const fs::path path = got.out.substr(0, got.out.find('\n'));
+  std::ofstream(fs::canonical(path), std::ios::binary | std::ios::in).put('x');
+  expect_refused(run({"models", "get", "org/tiny:Q8_0", "--sha256", right, "--unchecked"}),
+                 "so it was removed");
+  EXPECT_FALSE(fs::exists(fs::symlink_status(path)));
+  expect_refused(run({"models", "get", "org/tiny", "--sha256", "abc"}), "--sha256", 2);
 }
 
 TEST_F(ModelsCommand, ATokenOpensGatedModelsAndIsNeverPrinted) {

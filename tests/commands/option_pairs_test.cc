@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "app/files/file_descriptor.h"
+#include "tests/hub/hub_stand_in.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sweep.h"
 #include "tests/support/temporary_folder.h"
@@ -93,6 +95,10 @@ class OptionPairs : public ::testing::Test {
   }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
+  std::string content_of(const std::string& name) const {
+    std::ifstream file(path(name), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(path(name), std::ios::binary) << text;
   }
@@ -116,6 +122,7 @@ class OptionPairs : public ::testing::Test {
   std::string value_of(const Option& option) const {
     const std::map<std::string, std::string> values = {
         {"--model", path("model.gguf")},
+        {"--sha256", octavo::testing::sha256_of(content_of("model.gguf"))},
         {"--model-a", path("model.gguf")},
         {"--model-b", path("model.gguf")},
         {"--text", path("text.txt")},
@@ -219,7 +226,7 @@ TEST_F(OptionPairs, EachWorksOrIsRefusedInOneSentence) {
     const std::string &name = option.name, what = name_of(command, option);
     const ProgramResult result = run(command, option);
     static const std::set<std::string> kOfRealExperiments = {
-        "--model",        "--download",         "--device",         "--dtype",
+        "--model",        "--download",         "--sha256",         "--device", "--dtype",
         "--quantization", "--activation-dtype", "--kv-cache-dtype", "--rounds"};
     const bool needs_another =  // a recording; messages; an experiment on a real engine
         what == "octavo inspect --at-step" || what == "octavo generate --chat-template-kwargs" ||

@@ -291,6 +291,31 @@ TEST_F(HubDownload, PausedGoesOnAndCancelledLeavesNothing) {
     EXPECT_TRUE(entry->is_directory() || entry->path().extension() == ".lock") << entry->path();
 }
 
+TEST_F(HubDownload, ADamagedBeginningOfAnInterruptedDownloadIsFound) {
+  const HubRepository wanted = find("org/model", "Q4_K_M");
+  hub_.bytes_per_s = 1'000'000;
+  options_.on_progress = [](const DownloadProgress& progress) {
+    return progress.received > 300'000 ? DownloadWish::kPause : DownloadWish::kGoOn;
+  };
+  ASSERT_FALSE(download(place_, wanted, clock_, options_));
+  const BlobPaths paths = blob_paths(place_.cache, wanted.name, wanted.files.front().blob_name());
+  {
+    std::fstream begun(paths.incomplete, std::ios::binary | std::ios::in | std::ios::out);
+    ASSERT_TRUE(begun.put(static_cast<char>(big_[0] ^ 1)));
+  }
+  hub_.bytes_per_s = 0;
+  options_.on_progress = {};
+  const auto damaged = download(place_, wanted, clock_, options_);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().code, ErrorCode::kDamagedFile);
+  EXPECT_NE(damaged.error().message.find("so it was removed"), std::string::npos) << damaged.error().message;
+  EXPECT_TRUE(complete_files().empty());
+  EXPECT_FALSE(fs::exists(paths.incomplete));
+  const auto path = download(place_, wanted, clock_, options_);
+  ASSERT_TRUE(path) << path.error().message;
+  EXPECT_EQ(read(*path), big_);
+}
+
 TEST_F(HubDownload, WithoutRoomNothingIsBegun) {
   options_.free_bytes = [](const fs::path&) { return std::int64_t{1'000'000}; };
   const HubRepository wanted = find("org/model", "Q4_K_M");
