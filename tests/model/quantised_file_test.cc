@@ -150,6 +150,7 @@ void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre
                                                            {"max_position_embeddings", 128},
                                                            {"rms_norm_eps", 1e-5},
                                                            {"vocab_size", kVocabulary},
+                                                           {"pad_token_id", 34},
                                                            {"tie_word_embeddings", true}})
                                                .dump());
   nlohmann::json vocabulary;
@@ -164,8 +165,9 @@ void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre
           std::string(pre_tokenizer) +
           R"(,"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","merges":[["h","e"],["\u0120","he"]],"vocab":)" +
           vocabulary.dump() + "}}");
-  test::write_text(folder / "tokenizer_config.json",
-                   R"({"eos_token":"<|im_end|>","chat_template":"{{ messages[0]['content'] }}"})");
+  test::write_text(
+      folder / "tokenizer_config.json",
+      R"({"eos_token":"<|im_end|>","unk_token":{"content":"A"},"chat_template":"{{ messages[0]['content'] }}"})");
   test::write_text(folder / "generation_config.json", R"({"temperature":0.6,"top_k":20})");
 }
 
@@ -191,6 +193,9 @@ TEST(QuantisedFile, OfAFolderSaysWhatTheFolderSays) {
     EXPECT_TRUE(std::ranges::equal(file->bytes_of(*found), *expected)) << tensor.name;
   }
   EXPECT_EQ(*file->metadata().get<std::uint32_t>("llama.embedding_length"), 64u);
+  EXPECT_EQ(*file->metadata().get<std::string_view>("general.type"), "model");
+  EXPECT_EQ(*file->metadata().get<std::uint32_t>("tokenizer.ggml.unknown_token_id"), 65u);
+  EXPECT_EQ(*file->metadata().get<std::uint32_t>("tokenizer.ggml.padding_token_id"), 34u);
   EXPECT_EQ(file->sampling_advice(), source->sampling_advice());
   const auto read = file->read_vocabulary();
   ASSERT_TRUE(read) << read.error().message;

@@ -119,6 +119,7 @@ Result<FolderSource> FolderSource::open(const fs::path& folder) {
   family->translate(translation);
   translation.finish();
   if (config.problem()) return *config.problem();
+  translation.metadata.add_text("general.type", "model");
   translation.metadata.add_text("general.name", name_of(folder));
   FolderSource source(std::move(files), std::move(translation.metadata));
   source.format_ = std::move(format);
