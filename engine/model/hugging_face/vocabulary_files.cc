@@ -424,7 +424,8 @@ Result<UnusedMeanings> read_unused_meanings(const std::filesystem::path& folder,
     bool is_said = false;
     OCTAVO_TRY(const std::optional<std::string> text, find_special(configs, name, is_said));
     const auto found = text ? std::ranges::find(vocabulary.tokens, *text) : vocabulary.tokens.end();
-    if (found != vocabulary.tokens.end()) return static_cast<TokenId>(found - vocabulary.tokens.begin());
+    if (found != vocabulary.tokens.end())
+      return std::optional(static_cast<TokenId>(found - vocabulary.tokens.begin()));
     const std::optional<std::int64_t> id = find_whole(text_config(configs.model), key);
     const bool is_token = id && *id >= 0 && *id < std::ssize(vocabulary.tokens);
     return is_token ? std::optional(static_cast<TokenId>(*id)) : std::nullopt;
