@@ -228,12 +228,17 @@ TEST_F(OptionPairs, EachWorksOrIsRefusedInOneSentence) {
     static const std::set<std::string> kOfRealExperiments = {
         "--model",        "--download",         "--sha256",         "--device", "--dtype",
         "--quantization", "--activation-dtype", "--kv-cache-dtype", "--rounds"};
-    const bool needs_another =  // a recording; messages; an experiment on a real engine
-        what == "octavo inspect --at-step" || what == "octavo generate --chat-template-kwargs" ||
-        (command.words == Words{"experiment"} && kOfRealExperiments.contains(name));
+    const bool is_of_tls = name.starts_with("--tls-") || name.starts_with("--ssl-");
+    // A recording; messages; an experiment on a real engine; a certificate its key.
+    const bool needs_another = (command.words == Words{"serve"} && is_of_tls) ||
+                               what == "octavo inspect --at-step" ||
+                               what == "octavo generate --chat-template-kwargs" ||
+                               (command.words == Words{"experiment"} && kOfRealExperiments.contains(name));
     if (!offered[command.words].contains(name) || needs_another) {
       expect_refused(result, what);
-      EXPECT_NE(result.err.find(name), std::string::npos) << what << ": " << result.err;
+      const bool is_known_as_tls = command.words == Words{"serve"} && is_of_tls;  // --ssl- is vLLM's name
+      EXPECT_NE(result.err.find(is_known_as_tls ? "--tls-" : name), std::string::npos)
+          << what << ": " << result.err;
     } else if (command.words.empty() || command.words[0] == "serve") {
       // The window cannot open here, nor the server listen: both say so after they have read their options.
       const bool tells_more = !command.words.empty() && name == "--verbose";
