@@ -1,14 +1,18 @@
 #include "app/commands/models.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "app/commands/command.h"
@@ -37,23 +41,46 @@ struct ModelsOptions {
   bool json = false, yes = false, unchecked = false;
 };
 
+std::string without_end_spaces(std::string text) {
+  text.resize(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
 void print_line(const Json& json) { std::cout << dump_for_output(json) << '\n'; }
 
-// Columns as wide as their widest cell; the last one as it is.
-void print_rows(const std::vector<std::vector<std::string>>& rows) {
+// Columns as wide as their widest cell. Where a terminal is too narrow, the last one has lines of its own.
+void print_rows(std::vector<std::vector<std::string>> rows) {
   std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
+  for (auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = strip_terminal_controls(row[i]);
+      widths[i] = std::max(widths[i], count_columns(row[i]) + 2);
+    }
   }
+  const std::size_t width = std::accumulate(widths.begin(), widths.end(), std::size_t{0});
+  const std::optional<std::size_t> columns = terminal_columns(STDOUT_FILENO);
+  const bool is_narrow = columns && width > *columns + 2;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      line += strip_terminal_controls(row[i]);
-      if (i + 1 < row.size()) line += std::string(widths[i] - row[i].size() + 2, ' ');
+      const bool has_own_line = is_narrow && i > 0 && i + 1 == row.size() && !row[i].empty();
+      if (has_own_line) line = without_end_spaces(line) + "\n    ";
+      line += row[i] + std::string(widths[i] - count_columns(row[i]), ' ');
     }
-    std::cout << line << '\n';
+    std::cout << without_end_spaces(line) << '\n';
   }
+}
+
+// What is no row, for a person.
+void print_note(const std::string& sentence) { std::cerr << sentence << '\n'; }
+
+// A name that a hub does not know may be one that somebody remembers in part.
+Error with_search(Error error, const std::string& name) {
+  const std::string words = name.substr(name.rfind('/') + 1);
+  if (error.code != ErrorCode::kNotFound || words.empty()) return error;
+  error.message += ", or find it with `octavo models search " + words + "`";
+  return error;
 }
 
 const char* gate_text(hub::Gate gate) { return gate == hub::Gate::kAsks ? "gated" : ""; }
@@ -84,7 +111,10 @@ Result<void> run_search(const ModelsOptions& options) {
   for (const hub::HubModel& model : models)
     rows.push_back(
         {model.name, with_thousands(model.downloads) + " downloads", model.licence, gate_text(model.gate)});
-  print_rows(rows);
+  print_rows(std::move(rows));
+  if (models.empty())
+    print_note(client.place().host() +
+               " has no GGUF model with this in its name; try fewer words, or other ones");
   return {};
 }
 
@@ -153,12 +183,25 @@ Json need_json(const ShownModel& shown) {
   return json;
 }
 
+// Of a repository without a GGUF file.
+std::string folder_text(const hub::HubRepository& repository) {
+  hub::HubRepository folder{
+      .name = {}, .revision = {}, .commit = {}, .files = hub::folder_files(repository.files)};
+  if (folder.files.empty()) return "no GGUF file, and no folder of safetensors";
+  const hub::ModelNeed need =
+      hub::estimate_need(folder.bytes(), folder.bytes(), runner::available_memory_bytes());
+  return "a folder of safetensors, " + bytes_text(folder.bytes()) +
+         ", without a GGUF file: " + need.sentence + ", by its size; --quantization makes it smaller";
+}
+
 Result<void> run_show(const ModelsOptions& options) {
   const SteadyClock clock;
   hub::HubClient client = client_for(clock);
   const std::size_t colon = options.name.find(':');
-  OCTAVO_TRY(const hub::HubRepository repository,
-             client.repository(options.name.substr(0, colon), options.revision));
+  const std::string name = options.name.substr(0, colon);
+  const auto found = client.repository(name, options.revision);
+  if (!found) return with_search(found.error(), name);
+  const hub::HubRepository& repository = *found;
   std::string chosen_path;
   if (!hub::gguf_models(repository.files).empty()) {
     OCTAVO_TRY(const hub::GgufModel chosen,
@@ -185,10 +228,8 @@ Result<void> run_show(const ModelsOptions& options) {
   std::vector<std::vector<std::string>> rows;
   for (const ShownModel& one : shown)
     rows.push_back({one.model.path, one.model.type, bytes_text(one.model.bytes), need_text(one)});
-  print_rows(rows);
-  if (shown.empty())
-    std::cout << (is_folder ? "a folder of safetensors, without a GGUF file\n"
-                            : "no GGUF file, and no folder of safetensors\n");
+  print_rows(std::move(rows));
+  if (shown.empty()) std::cout << folder_text(repository) << '\n';
   return {};
 }
 
@@ -212,7 +253,9 @@ Result<void> run_get(const ModelsOptions& options) {
   const SteadyClock clock;
   hub::HubClient client = client_for(clock);
   const Progress progress(/*verbose=*/false);
-  OCTAVO_TRY(const hub::HubRepository wanted, find_on_hub(client, options.name, options.revision));
+  const auto found = find_on_hub(client, options.name, options.revision);
+  if (!found) return with_search(found.error(), options.name.substr(0, options.name.find(':')));
+  const hub::HubRepository& wanted = *found;
   if (options.name.empty() && wanted.files.front().sha256 != model::kDefaultModel.sha256)
     progress.say("this is another file than the default model of this version; it is taken as " +
                  client.place().host() + " has it");
@@ -259,7 +302,13 @@ Result<void> run_list(const ModelsOptions& options) {
   std::vector<std::vector<std::string>> rows;
   for (const hub::LocalModel& model : models)
     rows.push_back({model.name, bytes_text(model.bytes), hub::owner_name(model.owner), model.path.string()});
-  print_rows(rows);
+  print_rows(std::move(rows));
+  if (models.empty()) {
+    print_note(
+        "there is no model on this machine; `octavo models get` downloads the default one, and `octavo "
+        "models "
+        "search WORDS` finds others");
+  }
   return {};
 }
 
@@ -336,7 +385,7 @@ CLI::App* add_part(CLI::App& models, const char* name, const char* help,
   part->callback([options, run, &status] {
     const Result<void> result = run(*options);
     status = result                          ? kExitOk
-             : InterruptGuard::interrupted() ? kExitInterrupted
+             : InterruptGuard::interrupted() ? report_failure(result.error().message, kExitInterrupted)
                                              : report_error(result.error());
   });
   return part;
@@ -350,7 +399,14 @@ void add_models_command(CLI::App& program, int& status) {
   models->require_subcommand(1);
   CLI::App* const search =
       add_part(*models, "search", "Search the Hugging Face hub for models", options, run_search, status);
-  search->add_option("text", options->name, "Words of the model's name")->required();
+  search
+      ->add_option_function<std::vector<std::string>>(
+          "text",
+          [options](const std::vector<std::string>& words) {
+            for (const std::string& word : words) options->name += (options->name.empty() ? "" : " ") + word;
+          },
+          "Words of the model's name")
+      ->required();
   search->add_option("--limit", options->limit, "Most models to list")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();

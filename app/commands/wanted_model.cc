@@ -127,13 +127,16 @@ Result<std::filesystem::path> download_with_progress(const hub::HubPlace& place,
     if (InterruptGuard::interrupted()) return hub::DownloadWish::kPause;
     if (is_terminal && clock.now_us() - shown_us > 200'000) {
       shown_us = clock.now_us();
-      std::fprintf(stderr, "\r\x1b[K%s", progress_text(progress).c_str());
+      const std::size_t columns = terminal_columns(STDERR_FILENO).value_or(80);
+      std::fprintf(stderr, "\r\x1b[K%s", cut_to_columns(progress_text(progress), columns - 1).c_str());
       std::fflush(stderr);
     }
     return hub::DownloadWish::kGoOn;
   };
   auto path = hub::download(place, wanted, clock, options);
   if (is_terminal) std::fputs("\r\x1b[K", stderr);
+  if (!path && path.error().code == ErrorCode::kCancelled)
+    return Error{ErrorCode::kCancelled, path.error().message + "; the same command goes on from here"};
   if (!path || sha256.empty() || is_verified) return path;
   if (auto right = check_content(*path, sha256); !right) {
     if (right.error().code != ErrorCode::kDamagedFile) return right.error();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -38,8 +39,7 @@ class ModelsCommand : public ::testing::Test {
   }
 
   ProgramResult run(const std::vector<std::string>& arguments, const std::string& token = {},
-                    bool is_offline = false) {
-    ProgramOptions options;
+                    bool is_offline = false, ProgramOptions options = {}) {
     options.environment = {{"HOME", folder_.path().string()},
                            {"XDG_DATA_HOME", (folder_ / "data").string()},
                            {"XDG_CACHE_HOME", ""},
@@ -159,6 +159,55 @@ TEST_F(ModelsCommand, AFileMustHaveTheSha256ThatIsGiven) {
                  "so it was removed");
   EXPECT_FALSE(fs::exists(fs::symlink_status(path)));
   expect_refused(run({"models", "get", "org/tiny", "--sha256", "abc"}), "--sha256", 2);
+}
+
+TEST_F(ModelsCommand, WhatIsNotThereSaysWhatToDo) {
+  const auto expect_said = [&](const std::vector<std::string>& arguments, int status,
+                               const std::string& part) {
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.status, status) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.num_error_lines(), 1u) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  };
+  expect_said({"models", "list"}, 0, "`octavo models get` downloads the default one");
+  expect_said({"models", "search", "no", "such", "words"}, 0, "try fewer words");
+  EXPECT_NE(hub_->seen().front().target.find("search=no%20such%20words&"), std::string::npos);
+  expect_said({"models", "get", "tiny"}, 1, "find it with `octavo models search tiny`");
+  expect_said({"models", "show", "org/nothing"}, 1, "find it with `octavo models search nothing`");
+  expect_said({"models"}, 2,
+              "`octavo models` needs one of search, show, get, list, remove; see `octavo models --help`");
+  expect_said({"models", "frob"}, 2, "'frob' is none of them");
+  expect_said({"models", "search"}, 2, "see `octavo models search --help`");
+}
+
+TEST_F(ModelsCommand, ANarrowTerminalHasTheLastColumnOnLinesOfItsOwn) {
+  ASSERT_EQ(run({"models", "get", "org/tiny:Q8_0"}).status, 0);
+  for (const auto columns : {40, 1000}) {
+    ProgramOptions options{.output_is_terminal = true,
+                           .terminal_columns = static_cast<unsigned short>(columns)};
+    const ProgramResult listed = run({"models", "list"}, {}, /*is_offline=*/false, options);
+    EXPECT_EQ(listed.status, 0) << listed.err;
+    EXPECT_EQ(listed.out.find("Hugging Face\r\n    /") != std::string::npos, columns == 40) << listed.out;
+    EXPECT_EQ(listed.out.find(" \r\n"), std::string::npos) << "no spaces at ends";
+  }
+  const ProgramResult piped = run({"models", "list"});
+  EXPECT_EQ(std::count(piped.out.begin(), piped.out.end(), '\n'), 1);
+}
+
+TEST_F(ModelsCommand, CtrlCPausesADownloadThatTheSameCommandGoesOnWith) {
+  hub_->bytes_per_s = static_cast<std::int64_t>(model_.size() / 8);
+  const std::vector<std::string> get = {"models", "get", "org/tiny:Q8_0", "--unchecked"};
+  const ProgramResult paused = run(get, {}, /*is_offline=*/false, {.interrupt_after_ms = 2000});
+  EXPECT_EQ(paused.status, 130) << paused.err;
+  EXPECT_EQ(paused.err, "octavo: the download was paused; the same command goes on from here\n");
+  hub_->bytes_per_s = 0;
+  hub_->forget_seen();
+  EXPECT_EQ(run(get).status, 0);
+  const auto goes_on = [](const auto& request) {
+    return request.range.starts_with("bytes=") && !request.range.starts_with("bytes=0-");
+  };
+  EXPECT_TRUE(std::ranges::any_of(hub_->seen(), goes_on));
 }
 
 TEST_F(ModelsCommand, ATokenOpensGatedModelsAndIsNeverPrinted) {

@@ -403,6 +403,9 @@ TEST_F(HubDownload, AModelIsLookedIntoBeforeItsWeightsCome) {
   ASSERT_TRUE(need) << need.error().message;
   EXPECT_EQ(need->fit, ModelFit::kFits);
   EXPECT_GT(need->needed_bytes, static_cast<std::int64_t>(header) / 2);
+  const auto roomy = plan_need(*preview, {}, std::int64_t{512} << 30);
+  ASSERT_TRUE(roomy);
+  EXPECT_EQ(roomy->needed_bytes, need->needed_bytes) << "a need is none for memory that happens to be free";
   const auto none = plan_need(*preview, {}, 1000);
   ASSERT_TRUE(none);
   EXPECT_EQ(none->fit, ModelFit::kNever);
