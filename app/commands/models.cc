@@ -242,7 +242,7 @@ Result<void> check_before(hub::HubClient& client, const hub::HubRepository& want
   const auto preview = hub::look_into(client, wanted, models.front());
   if (!preview) {
     Error error = preview.error();
-    error.message += " (--unchecked downloads it all the same)";
+    if (error.code != ErrorCode::kCancelled) error.message += " (--unchecked downloads it all the same)";
     return error;
   }
   return {};
@@ -253,6 +253,8 @@ Result<void> run_get(const ModelsOptions& options) {
   const SteadyClock clock;
   hub::HubClient client = client_for(clock);
   const Progress progress(/*verbose=*/false);
+  progress.say("asking " + client.place().host() + " for " +
+               (options.name.empty() ? "the default model" : options.name));
   const auto found = find_on_hub(client, options.name, options.revision);
   if (!found) return with_search(found.error(), options.name.substr(0, options.name.find(':')));
   const hub::HubRepository& wanted = *found;
@@ -303,7 +305,18 @@ Result<void> run_list(const ModelsOptions& options) {
   for (const hub::LocalModel& model : models)
     rows.push_back({model.name, bytes_text(model.bytes), hub::owner_name(model.owner), model.path.string()});
   print_rows(std::move(rows));
-  if (models.empty()) {
+  bool has_begun = false;
+  const fs::path cache = model::hugging_face_cache();
+  for (const std::string& name : hub::cached_repositories(cache)) {
+    const std::int64_t bytes = hub::incomplete_bytes(cache, name);
+    if (bytes == 0) continue;
+    has_begun = true;
+    print_note("of " + name + " " + bytes_text(bytes) +
+               " have come: the `octavo models get` that began it goes on, and `octavo models "
+               "remove " +
+               name + "` removes it");
+  }
+  if (models.empty() && !has_begun) {
     print_note(
         "there is no model on this machine; `octavo models get` downloads the default one, and `octavo "
         "models "

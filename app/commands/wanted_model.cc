@@ -31,7 +31,7 @@ std::string time_text(double seconds) {
 std::string progress_text(const hub::DownloadProgress& progress) {
   const double fraction =
       progress.total > 0 ? static_cast<double>(progress.received) / static_cast<double>(progress.total) : 1.0;
-  const std::string percent = percent_text(std::floor(fraction * 100) / 100);
+  const std::string percent = std::to_string(static_cast<int>(fraction * 100)) + " %";
   switch (progress.stage) {
     case hub::DownloadStage::kWaiting: return "another program downloads it; waiting";
     case hub::DownloadStage::kVerifying: return "verifying " + escape_for_message(progress.file);

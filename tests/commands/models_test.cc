@@ -201,9 +201,14 @@ TEST_F(ModelsCommand, CtrlCPausesADownloadThatTheSameCommandGoesOnWith) {
   const ProgramResult paused = run(get, {}, /*is_offline=*/false, {.interrupt_after_ms = 2000});
   EXPECT_EQ(paused.status, 130) << paused.err;
   EXPECT_EQ(paused.err, "octavo: the download was paused; the same command goes on from here\n");
+  const ProgramResult listed = run({"models", "list"});
+  EXPECT_EQ(listed.out, "");
+  EXPECT_TRUE(listed.err.starts_with("of org/tiny ")) << listed.err;
+  EXPECT_EQ(listed.num_error_lines(), 1u) << listed.err;
   hub_->bytes_per_s = 0;
   hub_->forget_seen();
   EXPECT_EQ(run(get).status, 0);
+  EXPECT_EQ(run({"models", "list"}).err, "");
   const auto goes_on = [](const auto& request) {
     return request.range.starts_with("bytes=") && !request.range.starts_with("bytes=0-");
   };

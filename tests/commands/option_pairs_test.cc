@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>
@@ -19,7 +18,7 @@
 #include <vector>
 
 #include "app/files/file_descriptor.h"
-#include "tests/hub/hub_stand_in.h"
+#include "app/hub/checksum.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sweep.h"
 #include "tests/support/temporary_folder.h"
@@ -95,10 +94,6 @@ class OptionPairs : public ::testing::Test {
   }
 
   std::string path(const std::string& name) const { return (folder_ / name).string(); }
-  std::string content_of(const std::string& name) const {
-    std::ifstream file(path(name), std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
-  }
   void write(const std::string& name, const std::string& text) const {
     std::ofstream(path(name), std::ios::binary) << text;
   }
@@ -122,7 +117,7 @@ class OptionPairs : public ::testing::Test {
   std::string value_of(const Option& option) const {
     const std::map<std::string, std::string> values = {
         {"--model", path("model.gguf")},
-        {"--sha256", octavo::testing::sha256_of(content_of("model.gguf"))},
+        {"--sha256", *hub::sha256_of_file(path("model.gguf"), [] { return false; })},
         {"--model-a", path("model.gguf")},
         {"--model-b", path("model.gguf")},
         {"--text", path("text.txt")},

@@ -278,6 +278,11 @@ TEST_F(HubDownload, PausedGoesOnAndCancelledLeavesNothing) {
   EXPECT_EQ(ended.error().code, ErrorCode::kCancelled);
   EXPECT_TRUE(complete_files().empty());
   EXPECT_LT(most, 2'900'000);
+  const std::int64_t begun = incomplete_bytes(place_.cache, "org/model");
+  EXPECT_GE(begun, 250'000);
+  EXPECT_LT(begun, static_cast<std::int64_t>(big_.size()) - 500'000) << "what is still a hole takes no room";
+  EXPECT_EQ(cached_bytes(place_.cache, "org/model") / 4096, begun / 4096)
+      << "and the list of what is missing";
   // From there on.
   auto least = static_cast<std::int64_t>(big_.size());
   options_.on_progress = [&](const DownloadProgress& progress) {
