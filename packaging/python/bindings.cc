@@ -341,7 +341,7 @@ class PythonEngine {
   }
 
   std::uint64_t submit_text(const std::string& text, const nb::dict& params) {
-    return submit({.prompt = TextPrompt{text}, .sampling = sampling_of(params)});
+    return submit({.prompt = TextPrompt{text, /*parse_special=*/true}, .sampling = sampling_of(params)});
   }
   std::uint64_t submit_tokens(const std::vector<TokenId>& ids, const nb::dict& params) {
     return submit({.prompt = TokenPrompt{ids}, .sampling = sampling_of(params)});

@@ -92,6 +92,8 @@ CALLS = {
             assert output.prompt_token_ids == tokenizer.apply_chat_template(messages, **ends), ends
             same, = llm.generate([output.prompt_token_ids], greedy)
             assert same.outputs[0].text == output.outputs[0].text
+        text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        assert llm.generate(text, greedy)[0].prompt_token_ids == llm.chat(chat, greedy)[0].prompt_token_ids
         parts = [{"role": "user", "content": [{"type": "text", "text": "Count: one, two,"}]}]
         assert llm.chat(parts, greedy)[0].prompt_token_ids == llm.chat(chat, greedy)[0].prompt_token_ids
         tools = [{"type": "function", "function": {"name": "add", "description": "adds", "parameters": {"type": "object"}}}]

@@ -146,7 +146,7 @@ class CallTest(Quiet):
         self.assert_refused(TypeError, lambda: self.llm.generate("a", colour=1), "colour")
 
     def test_a_chat_says_how_its_prompt_ends(self):
-        self.llm.chat([USER])
+        self.llm.chat([USER], None, True)
         self.assertEqual((self.asked()[1]["add_generation_prompt"], self.asked()[1]["continue_final_message"]), (True, False))
         self.llm.chat([USER], add_generation_prompt=False)
         self.assertEqual((self.asked()[1]["add_generation_prompt"], self.asked()[1]["continue_final_message"]), (False, False))

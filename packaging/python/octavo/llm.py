@@ -65,8 +65,8 @@ class LLM:
 
     def generate(self, prompts, sampling_params: Union[None, SamplingParams, Sequence[SamplingParams]] = None,
                  prompt_token_ids=None, **vllm) -> List[RequestOutput]:
-        """All prompts together; answers in their order. A prompt is a text, a list of token ids, {"prompt": text} or
-        {"prompt_token_ids": ids}. Ctrl+C ends them all."""
+        """All prompts together; answers in their order. A prompt is a text, in which special tokens count as such, a list of
+        token ids, {"prompt": text} or {"prompt_token_ids": ids}. Ctrl+C ends them all."""
         settle("LLM.generate", vllm, CALL_WITHOUT_MEANING, CALL_REFUSED, stacklevel=2)
         if prompts is None:
             prompts = prompt_token_ids
@@ -74,7 +74,7 @@ class LLM:
         params = self._params_for(sampling_params, len(prompts))
         return self._run([self._submit(prompt, one) for prompt, one in zip(prompts, params)])
 
-    def chat(self, messages, sampling_params: Union[None, SamplingParams, Sequence[SamplingParams]] = None, *,
+    def chat(self, messages, sampling_params: Union[None, SamplingParams, Sequence[SamplingParams]] = None, use_tqdm: bool = False, *,
              add_generation_prompt: bool = True, continue_final_message: bool = False, tools: Optional[List[dict]] = None,
              chat_template_kwargs: Optional[dict] = None, **vllm) -> List[RequestOutput]:
         """One chat, or a list of chats: lists of {"role": ..., "content": ...}, through the model's template.
