@@ -43,13 +43,15 @@ int open_window(const EngineFlags& flags) {
     options.engine.model.clear();
     options.model_problem = "This window shows a recording.";
   } else if (const auto path = find_wanted_model(
-                 flags.options.model, flags.downloads ? MissingModel::kDownload : MissingModel::kRefuse);
+                 flags.options.model, flags.downloads ? MissingModel::kDownload : MissingModel::kRefuse,
+                 flags.sha256);
              path.has_value()) {
     options.engine.model = path->string();
   } else {
     options.engine.model.clear();
     // Whoever named no model has lost none: the first start offers some.
-    if (!flags.options.model.empty() || flags.downloads) options.model_problem = path.error().message;
+    if (!flags.options.model.empty() || flags.downloads || !flags.sha256.empty())
+      options.model_problem = path.error().message;
   }
   const Result<void> ended = run_window(options);
   return ended.has_value() ? kExitOk : report_error(ended.error());

@@ -76,8 +76,12 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
   if (options.speculative == Speculation::kMtp) {
     OCTAVO_TRY_VOID(model::add_next_token_layer(*source, config, tensors));
   }
-  if (const auto type = type_of(options.quantisation)) model::quantise_matrices(tensors, *type);
-  std::string notice;
+  std::string weights_notice, notice;
+  if (const auto type = type_of(options.quantisation)) {
+    model::quantise_matrices(tensors, *type);
+  } else {
+    weights_notice = source->notice();
+  }
   OCTAVO_TRY(auto backend,
              kernels::create_backend({.device = std::string(device_name(options.device)),
                                       .threads = options.threads,
@@ -99,7 +103,7 @@ Result<OpenedModel> open_model(const EngineOptions& options, std::int64_t reserv
   OCTAVO_TRY(auto plan, backend->device_bytes()
                             ? runner::plan_runner_on_device(config, tensors, options, host_bytes, *backend)
                             : runner::plan_runner(config, tensors, options, host_bytes));
-  for (const std::string& said : {notice, vocabulary_notice}) {
+  for (const std::string& said : {notice, vocabulary_notice, weights_notice}) {
     if (!said.empty()) plan.notice = plan.notice.empty() ? said : said + "; " + plan.notice;
   }
   ModelDescription description = model::describe_model(*source, config);

@@ -20,7 +20,7 @@ MOST_OF_A_FAILURE = 3000  # characters of what a failed test said
 PROGRAMS_AT_ONCE = 2
 LONGEST_FIRST = ["ui", "demonstrations", "kernels", "engine"]  # then the others; the second uses both cores
 SCRIPTS = {"mutation": ["tests/mutation/run.py", "--check"], "bench": ["tests/bench/self_test.py"],
-           "nvcc": ["tests/nvcc/nvcc_test.py"]}  # take --gtest_output like the others
+           "nvcc": ["tests/nvcc/nvcc_test.py"], "python": ["tests/python/names_test.py"]}  # take --gtest_output like the others
 NOT_HERE = {"long", "emulation", "cuda", "nvcc"}  # unless they are asked for: tests/long/run
 
 

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "app/commands/bench.h"
 #include "app/commands/chat.h"
@@ -30,13 +31,37 @@ std::string version_text() {
   return text;
 }
 
-// CLI11's sentences may span lines; ours do not.
-std::string one_line(std::string sentence) {
+// The command that was being read.
+const CLI::App& last_command(const CLI::App& program) {
+  const CLI::App* command = &program;
+  while (!command->get_subcommands().empty()) command = command->get_subcommands().back();
+  return *command;
+}
+
+std::string name_of(const CLI::App& command) {
+  const CLI::App* const parent = command.get_parent();
+  return (parent == nullptr ? std::string() : name_of(*parent) + " ") + command.get_name();
+}
+
+// Sentences of CLI11 may span lines; ours do not.
+std::string one_line(std::string sentence, const CLI::App& program) {
   for (char& c : sentence) {
     if (c == '\n') c = ' ';
   }
   while (!sentence.empty() && sentence.back() == ' ') sentence.pop_back();
-  return sentence + "; see `octavo --help`";
+  return sentence + "; see `" + name_of(last_command(program)) + " --help`";
+}
+
+// "A subcommand is required" leaves open which there are, and what was taken for one.
+std::string required_sentence(const CLI::RequiredError& error, const CLI::App& program) {
+  const CLI::App& command = last_command(program);
+  const auto parts = command.get_subcommands(/*filter=*/[](const CLI::App*) { return true; });
+  if (parts.empty()) return error.what();
+  std::string names;
+  for (const CLI::App* const part : parts) names += (names.empty() ? "" : ", ") + part->get_name();
+  const std::vector<std::string> others = command.remaining();
+  return "`" + name_of(command) + "` needs one of " + names +
+         (others.empty() ? "" : ", and '" + others.front() + "' is none of them");
 }
 
 // "Could not convert: --threads = abc" leaves open what is wrong with it.
@@ -97,10 +122,12 @@ int run_command_line(int argc, const char* const* argv, const OpenWindow& open_w
     program.parse(argc, argv);
     if (!program.get_subcommands().empty()) return status;
   } catch (const CLI::ConversionError& error) {
-    return report_failure(one_line(conversion_sentence(error)), kExitUsage);
+    return report_failure(one_line(conversion_sentence(error), program), kExitUsage);
+  } catch (const CLI::RequiredError& error) {
+    return report_failure(one_line(required_sentence(error, program), program), kExitUsage);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return program.exit(error, std::cout, std::cerr);  // --help, --version
-    return report_failure(one_line(error.what()), kExitUsage);
+    return report_failure(one_line(error.what(), program), kExitUsage);
   } catch (const std::exception& error) {
     return report_failure(std::string("unexpected error: ") + error.what());
   }

@@ -104,6 +104,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       "(default: SmolLM2-135M-Instruct); for generate and chat also http://ADDRESS/v1#NAME on a server");
   command.add_flag("--download", flags.downloads,
                    "Download the model from the Hugging Face hub when it is not here");
+  add_sha256_option(command, flags.sha256);
   add_computing_flags(command, options);
   command.add_option("--block-size", options.block_size, "Tokens per KV block")->capture_default_str();
   command.add_option("--num-kv-blocks", options.num_kv_blocks, "Blocks in the device pool");
@@ -341,9 +342,9 @@ void refuse_options(CLI::App& command, std::span<const RefusedOption> refused) {
 Result<EngineOptions> resolve(const EngineFlags& flags) {
   EngineOptions options = flags.options;
   OCTAVO_TRY_VOID(validate(options));
-  OCTAVO_TRY(
-      const std::filesystem::path path,
-      find_wanted_model(options.model, flags.downloads ? MissingModel::kDownload : MissingModel::kAsk));
+  OCTAVO_TRY(const std::filesystem::path path,
+             find_wanted_model(options.model, flags.downloads ? MissingModel::kDownload : MissingModel::kAsk,
+                               flags.sha256));
   options.model = path.string();
   return options;
 }

@@ -21,7 +21,8 @@ namespace octavo::app {
 struct EngineFlags {
   EngineOptions options;
   bool verbose = false;
-  bool downloads = false;  // a model that is not here
+  bool downloads = false;   // a model that is not here
+  std::string sha256 = {};  // that its file must have; empty: any
   // Of the window.
   std::string recording = {};           // looked at without a model
   std::vector<std::string> files = {};  // to be opened

@@ -37,9 +37,9 @@ struct ExperimentCommand {
 };
 
 // What simulated hardware has no use for.
-constexpr const char* kOfRealOnes[] = {"--model",          "--download",     "--device",
-                                       "--dtype",          "--quantization", "--activation-dtype",
-                                       "--kv-cache-dtype", "--rounds"};
+constexpr const char* kOfRealOnes[] = {"--model", "--download",     "--sha256",           "--device",
+                                       "--dtype", "--quantization", "--activation-dtype", "--kv-cache-dtype",
+                                       "--rounds"};
 
 Result<void> write_result_file(const std::filesystem::path& path, const std::string& bytes) {
   const int problem = write_whole_file(path, bytes);
@@ -208,6 +208,7 @@ void add_experiment_command(CLI::App& program, int& status) {
                       "Of real ones: model file, or org/name[:file] (default: SmolLM2-135M-Instruct)");
   command->add_flag("--download", options->engine.downloads,
                     "Download the model from the Hugging Face hub when it is not here");
+  add_sha256_option(*command, options->engine.sha256);
   add_computing_flags(*command, options->engine.options);
   command->get_option("--threads")
       ->description(

@@ -1,6 +1,7 @@
 #include "app/commands/inspect.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <memory>
@@ -22,6 +23,7 @@
 #include "engine/model/model_files.h"
 #include "engine/model/model_source.h"
 #include "engine/model/shapes.h"
+#include "engine/model/weights.h"
 #include "engine/model_preview.h"
 
 namespace octavo::app {
@@ -337,9 +339,12 @@ Result<std::string> inspect_shape(const InspectOptions& options) {
 Result<std::string> report_model(const InspectOptions& options, const ModelPreview& preview) {
   const auto& [source, config, tensors, tokenizer, notice] = preview.parts();
   const ModelDescription description = preview.describe();
+  // Packed weights may become larger in memory than they are in their files.
+  const std::int64_t weight_bytes =
+      std::max(description.file_bytes, model::planned_weight_bytes(tensors, WeightType::kAuto));
   OCTAVO_TRY(const KvReport report,
              report_kv(options, model::kv_shape(config), static_cast<std::uint64_t>(config.context_length),
-                       {.weights = static_cast<std::uint64_t>(description.file_bytes),
+                       {.weights = static_cast<std::uint64_t>(weight_bytes),
                         .state = static_cast<std::uint64_t>(description.state_bytes)}));
   if (options.json) {
     Json described = json_of(description);
@@ -356,6 +361,7 @@ Result<std::string> report_model(const InspectOptions& options, const ModelPrevi
     num_with_attention += config.has_attention(layer) ? 1 : 0;
   print_model(out, *source, description, num_with_attention);
   print_kv(out, report);
+  if (!source->notice().empty()) out << "note            " << source->notice() << "\n";
   out << "types\n";
   print_types(out, *source);
   out << "tensors         " << source->tensors().size() << ", sizes with the fastest dimension first\n";

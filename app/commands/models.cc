@@ -1,14 +1,18 @@
 #include "app/commands/models.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "app/commands/command.h"
@@ -32,27 +36,51 @@ namespace fs = std::filesystem;
 struct ModelsOptions {
   std::string name;
   std::string revision = "main";
+  std::string sha256 = {};
   int limit = 20;
   bool json = false, yes = false, unchecked = false;
 };
 
+std::string without_end_spaces(std::string text) {
+  text.resize(text.find_last_not_of(' ') + 1);
+  return text;
+}
+
 void print_line(const Json& json) { std::cout << dump_for_output(json) << '\n'; }
 
-// Columns as wide as their widest cell; the last one as it is.
-void print_rows(const std::vector<std::vector<std::string>>& rows) {
+// Columns as wide as their widest cell. Where a terminal is too narrow, the last one has lines of its own.
+void print_rows(std::vector<std::vector<std::string>> rows) {
   std::vector<std::size_t> widths;
-  for (const auto& row : rows) {
+  for (auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      row[i] = strip_terminal_controls(row[i]);
+      widths[i] = std::max(widths[i], count_columns(row[i]) + 2);
+    }
   }
+  const std::size_t width = std::accumulate(widths.begin(), widths.end(), std::size_t{0});
+  const std::optional<std::size_t> columns = terminal_columns(STDOUT_FILENO);
+  const bool is_narrow = columns && width > *columns + 2;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
-      line += strip_terminal_controls(row[i]);
-      if (i + 1 < row.size()) line += std::string(widths[i] - row[i].size() + 2, ' ');
+      const bool has_own_line = is_narrow && i > 0 && i + 1 == row.size() && !row[i].empty();
+      if (has_own_line) line = without_end_spaces(line) + "\n    ";
+      line += row[i] + std::string(widths[i] - count_columns(row[i]), ' ');
     }
-    std::cout << line << '\n';
+    std::cout << without_end_spaces(line) << '\n';
   }
+}
+
+// What is no row, for a person.
+void print_note(const std::string& sentence) { std::cerr << sentence << '\n'; }
+
+// A name that a hub does not know may be one that somebody remembers in part.
+Error with_search(Error error, const std::string& name) {
+  const std::string words = name.substr(name.rfind('/') + 1);
+  if (error.code != ErrorCode::kNotFound || words.empty()) return error;
+  error.message += ", or find it with `octavo models search " + words + "`";
+  return error;
 }
 
 const char* gate_text(hub::Gate gate) { return gate == hub::Gate::kAsks ? "gated" : ""; }
@@ -83,7 +111,10 @@ Result<void> run_search(const ModelsOptions& options) {
   for (const hub::HubModel& model : models)
     rows.push_back(
         {model.name, with_thousands(model.downloads) + " downloads", model.licence, gate_text(model.gate)});
-  print_rows(rows);
+  print_rows(std::move(rows));
+  if (models.empty())
+    print_note(client.place().host() +
+               " has no GGUF model with this in its name; try fewer words, or other ones");
   return {};
 }
 
@@ -152,12 +183,25 @@ Json need_json(const ShownModel& shown) {
   return json;
 }
 
+// Of a repository without a GGUF file.
+std::string folder_text(const hub::HubRepository& repository) {
+  hub::HubRepository folder{
+      .name = {}, .revision = {}, .commit = {}, .files = hub::folder_files(repository.files)};
+  if (folder.files.empty()) return "no GGUF file, and no folder of safetensors";
+  const hub::ModelNeed need =
+      hub::estimate_need(folder.bytes(), folder.bytes(), runner::available_memory_bytes());
+  return "a folder of safetensors, " + bytes_text(folder.bytes()) +
+         ", without a GGUF file: " + need.sentence + ", by its size; --quantization makes it smaller";
+}
+
 Result<void> run_show(const ModelsOptions& options) {
   const SteadyClock clock;
   hub::HubClient client = client_for(clock);
   const std::size_t colon = options.name.find(':');
-  OCTAVO_TRY(const hub::HubRepository repository,
-             client.repository(options.name.substr(0, colon), options.revision));
+  const std::string name = options.name.substr(0, colon);
+  const auto found = client.repository(name, options.revision);
+  if (!found) return with_search(found.error(), name);
+  const hub::HubRepository& repository = *found;
   std::string chosen_path;
   if (!hub::gguf_models(repository.files).empty()) {
     OCTAVO_TRY(const hub::GgufModel chosen,
@@ -184,10 +228,8 @@ Result<void> run_show(const ModelsOptions& options) {
   std::vector<std::vector<std::string>> rows;
   for (const ShownModel& one : shown)
     rows.push_back({one.model.path, one.model.type, bytes_text(one.model.bytes), need_text(one)});
-  print_rows(rows);
-  if (shown.empty())
-    std::cout << (is_folder ? "a folder of safetensors, without a GGUF file\n"
-                            : "no GGUF file, and no folder of safetensors\n");
+  print_rows(std::move(rows));
+  if (shown.empty()) std::cout << folder_text(repository) << '\n';
   return {};
 }
 
@@ -200,7 +242,7 @@ Result<void> check_before(hub::HubClient& client, const hub::HubRepository& want
   const auto preview = hub::look_into(client, wanted, models.front());
   if (!preview) {
     Error error = preview.error();
-    error.message += " (--unchecked downloads it all the same)";
+    if (error.code != ErrorCode::kCancelled) error.message += " (--unchecked downloads it all the same)";
     return error;
   }
   return {};
@@ -211,14 +253,18 @@ Result<void> run_get(const ModelsOptions& options) {
   const SteadyClock clock;
   hub::HubClient client = client_for(clock);
   const Progress progress(/*verbose=*/false);
-  OCTAVO_TRY(const hub::HubRepository wanted, find_on_hub(client, options.name, options.revision));
+  progress.say("asking " + client.place().host() + " for " +
+               (options.name.empty() ? "the default model" : options.name));
+  const auto found = find_on_hub(client, options.name, options.revision);
+  if (!found) return with_search(found.error(), options.name.substr(0, options.name.find(':')));
+  const hub::HubRepository& wanted = *found;
   if (options.name.empty() && wanted.files.front().sha256 != model::kDefaultModel.sha256)
     progress.say("this is another file than the default model of this version; it is taken as " +
                  client.place().host() + " has it");
   if (!options.unchecked) OCTAVO_TRY_VOID(check_before(client, wanted));
   progress.say("downloading " + wanted.name + ", " + bytes_text(wanted.bytes()) + ", from " +
                client.place().host() + " into " + path_for_message(client.place().cache));
-  OCTAVO_TRY(const fs::path path, download_with_progress(client.place(), wanted));
+  OCTAVO_TRY(const fs::path path, download_with_progress(client.place(), wanted, options.sha256));
   const fs::path shown = path.extension() == ".gguf" ? path : path.parent_path();
   if (!options.json) {
     std::cout << shown.string() << '\n';
@@ -258,7 +304,24 @@ Result<void> run_list(const ModelsOptions& options) {
   std::vector<std::vector<std::string>> rows;
   for (const hub::LocalModel& model : models)
     rows.push_back({model.name, bytes_text(model.bytes), hub::owner_name(model.owner), model.path.string()});
-  print_rows(rows);
+  print_rows(std::move(rows));
+  bool has_begun = false;
+  const fs::path cache = model::hugging_face_cache();
+  for (const std::string& name : hub::cached_repositories(cache)) {
+    const std::int64_t bytes = hub::incomplete_bytes(cache, name);
+    if (bytes == 0) continue;
+    has_begun = true;
+    print_note("of " + name + " " + bytes_text(bytes) +
+               " have come: the `octavo models get` that began it goes on, and `octavo models "
+               "remove " +
+               name + "` removes it");
+  }
+  if (models.empty() && !has_begun) {
+    print_note(
+        "there is no model on this machine; `octavo models get` downloads the default one, and `octavo "
+        "models "
+        "search WORDS` finds others");
+  }
   return {};
 }
 
@@ -335,7 +398,7 @@ CLI::App* add_part(CLI::App& models, const char* name, const char* help,
   part->callback([options, run, &status] {
     const Result<void> result = run(*options);
     status = result                          ? kExitOk
-             : InterruptGuard::interrupted() ? kExitInterrupted
+             : InterruptGuard::interrupted() ? report_failure(result.error().message, kExitInterrupted)
                                              : report_error(result.error());
   });
   return part;
@@ -349,7 +412,14 @@ void add_models_command(CLI::App& program, int& status) {
   models->require_subcommand(1);
   CLI::App* const search =
       add_part(*models, "search", "Search the Hugging Face hub for models", options, run_search, status);
-  search->add_option("text", options->name, "Words of the model's name")->required();
+  search
+      ->add_option_function<std::vector<std::string>>(
+          "text",
+          [options](const std::vector<std::string>& words) {
+            for (const std::string& word : words) options->name += (options->name.empty() ? "" : " ") + word;
+          },
+          "Words of the model's name")
+      ->required();
   search->add_option("--limit", options->limit, "Most models to list")
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
@@ -363,6 +433,7 @@ void add_models_command(CLI::App& program, int& status) {
   get->add_option("repository", options->name,
                   "org/name, or org/name:file, or org/name:TYPE such as Q4_K_M (default: the default model)");
   get->add_option("--revision", options->revision, "Branch, tag or commit")->capture_default_str();
+  add_sha256_option(*get, options->sha256);
   get->add_flag("--unchecked", options->unchecked, "Download also what cannot run here");
   add_part(*models, "list", "Models on this machine, also those of other programs", options, run_list,
            status);

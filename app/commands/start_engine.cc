@@ -51,6 +51,11 @@ Result<std::unique_ptr<Engine>> connect_to_model(const std::string& path, const 
 Result<std::unique_ptr<Engine>> start_engine(const EngineFlags& flags, Progress& progress,
                                              EnginePlace place) {
   if (is_remote_model(flags.options.model)) {
+    if (!flags.sha256.empty()) {
+      return Error{.code = ErrorCode::kInvalidArgument,
+                   .message = "--sha256 is for a model's file, and this one runs on a server: leave it out",
+                   .subject = "--sha256"};
+    }
     if (place == EnginePlace::kAnywhere) return connect_to_model(flags.options.model, progress);
     return Error{
         .code = ErrorCode::kInvalidArgument,

@@ -10,7 +10,14 @@
 #include "app/hub/model_choice.h"
 #include "engine/base/result.h"
 
+namespace CLI {
+class App;
+}
+
 namespace octavo::app {
+
+// --sha256: of the model's file, in lower case.
+void add_sha256_option(CLI::App& command, std::string& sha256);
 
 // What may be contacted for a model that is not here.
 enum class MissingModel {
@@ -19,11 +26,15 @@ enum class MissingModel {
   kRefuse,    // an error
 };
 
-Result<std::filesystem::path> find_wanted_model(const std::string& name, MissingModel missing);
+// With a `sha256` the model is one file, and has that: else an error. What is here already stays.
+Result<std::filesystem::path> find_wanted_model(const std::string& name, MissingModel missing,
+                                                const std::string& sha256);
 
-// With a line of progress on a terminal. Ctrl+C pauses it, while an InterruptGuard lives.
+// With a line of progress on a terminal. Ctrl+C pauses it, while an InterruptGuard lives. A file that has
+// another SHA-256 than is given here is not downloaded where the hub tells it before, and else removed.
 Result<std::filesystem::path> download_with_progress(const hub::HubPlace& place,
-                                                     const hub::HubRepository& wanted);
+                                                     const hub::HubRepository& wanted,
+                                                     const std::string& sha256);
 
 // A question on standard error, answered on standard input: true for y or yes. False where either is no
 // terminal.

@@ -2,6 +2,12 @@
 
 #include <openssl/evp.h>
 
+#include <cerrno>
+#include <cstddef>
+#include <fstream>
+#include <vector>
+
+#include "app/hub/hub_cache.h"
 #include "engine/base/check.h"
 
 namespace octavo::hub {
@@ -40,6 +46,22 @@ std::string Checksum::finish() {
     text += kDigits[digest[i] & 15];
   }
   return text;
+}
+
+Result<std::string> sha256_of_file(const std::filesystem::path& path,
+                                   const std::function<bool()>& is_stopped) {
+  constexpr std::size_t kPieceBytes = std::size_t{1} << 20;
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return disk_error("cannot read", path, errno);
+  Checksum checksum(ChecksumKind::kSha256, 0);
+  std::vector<char> piece(kPieceBytes);
+  while (file) {
+    if (is_stopped()) return Error{ErrorCode::kCancelled, "checking the file was stopped"};
+    file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    checksum.add(std::as_bytes(std::span(piece).first(static_cast<std::size_t>(file.gcount()))));
+  }
+  if (file.bad()) return disk_error("cannot read", path, EIO);
+  return checksum.finish();
 }
 
 }  // namespace octavo::hub

@@ -5,9 +5,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
+
+#include "engine/base/result.h"
 
 namespace octavo::hub {
 
@@ -29,5 +33,9 @@ class Checksum {
   struct State;
   std::unique_ptr<State> state_;
 };
+
+// SHA-256 of a whole file. Errors: kIo; kCancelled once `is_stopped` says so.
+Result<std::string> sha256_of_file(const std::filesystem::path& path,
+                                   const std::function<bool()>& is_stopped);
 
 }  // namespace octavo::hub

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "models--";
+constexpr std::string_view kPrefix = "models--", kIncomplete = ".octavo.incomplete";
 
 std::string folder_name(std::string_view repository) {
   std::string name(kPrefix);
@@ -77,6 +78,27 @@ std::vector<Link> links_of(const fs::path& repository) {
   return links;
 }
 
+// A file with holes takes less than it is long.
+std::int64_t bytes_taken(const fs::path& path) {
+  struct stat found = {};
+  if (::stat(path.c_str(), &found) != 0) return 0;
+  constexpr std::int64_t kBlockBytes = 512;  // of st_blocks, whatever the file system has
+  return path.string().ends_with(kIncomplete)
+             ? std::min<std::int64_t>(found.st_size, found.st_blocks * kBlockBytes)
+             : std::int64_t{found.st_size};
+}
+
+// Of those whose names end so.
+std::int64_t sum_of_blobs(const fs::path& cache, const std::string& repository, std::string_view ending) {
+  std::int64_t sum = 0;
+  std::error_code error;
+  const fs::path blobs = repository_folder(cache, repository) / "blobs";
+  for (fs::directory_iterator entry(blobs, error), end; !error && entry != end; entry.increment(error)) {
+    if (entry->path().string().ends_with(ending)) sum += bytes_taken(entry->path());
+  }
+  return sum;
+}
+
 }  // namespace
 
 Error disk_error(const char* what, const fs::path& path, int reason) {
@@ -91,7 +113,7 @@ fs::path repository_folder(const fs::path& cache, std::string_view repository) {
 BlobPaths blob_paths(const fs::path& cache, std::string_view repository, const std::string& blob_name) {
   const fs::path blobs = repository_folder(cache, repository) / "blobs";
   return {.blob = blobs / blob_name,
-          .incomplete = blobs / (blob_name + ".octavo.incomplete"),
+          .incomplete = blobs / (blob_name + std::string(kIncomplete)),
           .missing = blobs / (blob_name + ".octavo.missing"),
           .lock = cache / ".locks" / folder_name(repository) / (blob_name + ".lock")};
 }
@@ -142,15 +164,11 @@ std::vector<std::string> cached_repositories(const fs::path& cache) {
 }
 
 std::int64_t cached_bytes(const fs::path& cache, const std::string& repository) {
-  std::int64_t sum = 0;
-  std::error_code error;
-  const fs::path blobs = repository_folder(cache, repository) / "blobs";
-  for (fs::directory_iterator entry(blobs, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    const std::uintmax_t bytes = entry->file_size(ignored);
-    if (!ignored) sum += static_cast<std::int64_t>(bytes);
-  }
-  return sum;
+  return sum_of_blobs(cache, repository, "");
+}
+
+std::int64_t incomplete_bytes(const fs::path& cache, const std::string& repository) {
+  return sum_of_blobs(cache, repository, kIncomplete);
 }
 
 Result<void> remove_cached(const fs::path& cache, const std::string& repository, const std::string& file) {

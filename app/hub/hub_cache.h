@@ -48,6 +48,8 @@ std::vector<std::string> cached_repositories(const std::filesystem::path& cache)
 
 // What removing one would free, in bytes.
 std::int64_t cached_bytes(const std::filesystem::path& cache, const std::string& repository);
+// Of these, what has come of files that are not complete.
+std::int64_t incomplete_bytes(const std::filesystem::path& cache, const std::string& repository);
 
 // All of a repository, or with a file's path only that file: its links, and its blob unless another link
 // needs it. What is being downloaded is left alone: an error.

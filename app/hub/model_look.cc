@@ -152,8 +152,14 @@ Result<ModelNeed> plan_need(const ModelPreview& preview, const EngineOptions& op
                             std::int64_t available_bytes, double read_bytes_per_s) {
   OCTAVO_TRY(const MemoryPlan plan, preview.plan(options, available_bytes));
   const ModelDescription described = preview.describe();
-  ModelNeed need{.needed_bytes = plan.weight_bytes + plan.working_bytes + plan.kv_bytes() +
-                                 plan.state_bytes() + plan.host_bytes(),
+  const std::int64_t blocks_per_context = (plan.max_model_len + plan.block_size - 1) / plan.block_size;
+  const auto of_one_context = [&](std::int64_t num_blocks) {
+    return std::min(num_blocks, blocks_per_context);
+  };
+  ModelNeed need{.needed_bytes = plan.weight_bytes + plan.working_bytes +
+                                 of_one_context(plan.num_blocks) * plan.bytes_per_block +
+                                 of_one_context(plan.num_window_blocks) * plan.bytes_per_window_block +
+                                 plan.bytes_per_state,
                  .read_bytes = plan.weight_bytes};
   if (described.num_experts > 0) {
     need.read_bytes -=

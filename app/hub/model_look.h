@@ -30,7 +30,7 @@ enum class ModelFit {
 const char* fit_name(ModelFit fit);  // for programs: "fits", "slow", "does not fit"
 
 struct ModelNeed {
-  std::int64_t needed_bytes = 0;  // weights, pool and working memory
+  std::int64_t needed_bytes = 0;  // weights, working memory, and what one full context keeps
   std::int64_t read_bytes = 0;    // of weights, for each token
   ModelFit fit = ModelFit::kFits;
   std::string sentence = {};  // "Needs 5.1 GiB of memory"

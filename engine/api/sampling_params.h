@@ -39,9 +39,10 @@ struct SamplingParams {
   std::vector<std::string> stop = {};
   std::vector<TokenId> stop_token_ids = {};
   bool include_stop_str_in_output =
-      false;                  // whether the text ends with the stop string or token that ended it
-  bool ignore_eos = false;    // continues past EOS; does not suppress it
-  std::int32_t logprobs = 0;  // alternatives reported per generated token, the likeliest
+      false;                        // whether the text ends with the stop string or token that ended it
+  bool ignore_eos = false;          // continues past EOS; does not suppress it
+  bool skip_special_tokens = true;  // whether the text leaves out control tokens; never that of the end
+  std::int32_t logprobs = 0;        // alternatives reported per generated token, the likeliest
   // Reported of each generated token instead: these, in this order.
   std::vector<TokenId> logprob_token_ids = {};
   // Alternatives reported per prompt token, beside its own log-probability; none: not even that.

@@ -32,7 +32,8 @@ struct TemplateInputs {
 
   std::int64_t today;  // seconds since 1970, UTC, for strftime_now
   TemplateValues values;
-  std::string tools = {};  // ChatPrompt::tools
+  std::string tools = {};             // ChatPrompt::tools
+  bool add_generation_prompt = true;  // whether the text ends where an answer begins
 };
 
 // How long a model thinks before it answers, how much it thinks, and whether it is shown again what it

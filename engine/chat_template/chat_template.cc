@@ -182,7 +182,7 @@ Result<jinja::Template::Variables> make_variables(const Turns& turns, const Told
   jinja::Template::Variables variables = {{"messages", std::move(list)},
                                           {"bos_token", std::string_view(told.constants.bos_token)},
                                           {"eos_token", std::string_view(told.constants.eos_token)},
-                                          {"add_generation_prompt", true},
+                                          {"add_generation_prompt", told.inputs.add_generation_prompt},
                                           {"tools", habits.lists_tools ? told.tools : jinja::Value()},
                                           {"documents", jinja::Value()}};
   for (const auto& [name, value] : told.inputs.values) variables.emplace_back(name, to_value(value));

@@ -36,11 +36,11 @@ class ChatTemplate {
   // `source` "vicuna" stands for vicuna_template().
   static Result<ChatTemplate> parse(std::string_view source);
 
-  // Variables are those of Hugging Face: messages (role, content), bos_token, eos_token,
-  // add_generation_prompt = true, tools, documents = none, and those of `inputs`. A template that reads what
-  // an answer thought apart from what it says is given both (reasoning_content, thinking), unless it looks
-  // for the marks itself: gpt-oss refuses an answer with its channels in it. A span that is exactly one
-  // message's content carries that message's index.
+  // Variables are those of Hugging Face: messages (role, content), bos_token, eos_token, tools, documents =
+  // none, and those of `inputs`, add_generation_prompt too. A template that reads what an answer thought
+  // apart from what it says is given both (reasoning_content, thinking), unless it looks for the marks
+  // itself: gpt-oss refuses an answer with its channels in it. A span that is exactly one message's content
+  // carries that message's index.
   //
   // Tools: `tools` is the list of inputs.tools, none where that is empty; anything else than a JSON list of
   // objects is an error about "tools". An answer with calls has tool_calls (id, type, function: name,

@@ -29,7 +29,10 @@ bool is_text(const std::optional<OutputEnd>& end, bool includes_stop) {
 
 OutputProcessor::OutputProcessor(const tokenizer::Tokenizer& tokenizer, const SamplingParams& sampling,
                                  std::int32_t token_limit)
-    : tokenizer_(&tokenizer), sampling_(&sampling), token_limit_(token_limit), detokenizer_(tokenizer) {}
+    : tokenizer_(&tokenizer),
+      sampling_(&sampling),
+      token_limit_(token_limit),
+      detokenizer_(tokenizer, sampling.skip_special_tokens) {}
 
 OutputProcessor::Step OutputProcessor::append(TokenId token) {
   OCTAVO_CHECK(!ended_, "token %d for an output that has ended", token);

@@ -5,10 +5,11 @@
 // length. The text of a stop token is none of the output's, so no stop string ends in it, unless
 // include_stop_str_in_output.
 //
-// Invariant: the pieces of text given out, concatenated, are the decoding of all tokens so far (special
-// tokens, the end-of-sequence token and the stop token left out) up to what is held back. Held back are the
-// bytes of an unfinished character and any text that may yet become a stop string; when the output ends, they
-// are given out, or cut away with the stop string, which itself is given out with include_stop_str_in_output.
+// Invariant: the pieces of text given out, concatenated, are the decoding of all tokens so far (the
+// end-of-sequence token and the stop token left out, and control tokens with skip_special_tokens) up to what
+// is held back. Held back are the bytes of an unfinished character and any text that may yet become a stop
+// string; when the output ends, they are given out, or cut away with the stop string, which itself is given
+// out with include_stop_str_in_output.
 #pragma once
 
 #include <cstddef>

@@ -84,6 +84,8 @@ class ModelSource {
   virtual Result<tokenizer::Vocabulary> read_vocabulary() const = 0;
   virtual bool has_chat_template() const = 0;
   virtual SamplingAdvice sampling_advice() const = 0;  // empty where the makers give none
+  // What loading makes of it that its person would not expect, as a sentence; empty: nothing.
+  virtual std::string notice() const { return {}; }
 
   // For after loading: an error when a file changed since it was opened, or a part of it was gone when it was
   // read: what was read is not to be trusted then.

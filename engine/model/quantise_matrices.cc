@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -88,6 +89,19 @@ std::size_t bytes_of_row(TensorType type, std::int64_t columns) {
   return static_cast<std::size_t>(columns / traits.block_elements * traits.block_bytes);
 }
 
+// Numbers of 16 bits end at 65,504, those that are scales and minimums of blocks too.
+Result<void> check_range(TensorType type, std::span<const float> numbers, const std::byte* made) {
+  constexpr float kLargestHalf = 65504.0f;
+  const float largest = std::abs(*std::ranges::max_element(numbers, {}, [](float x) { return std::abs(x); }));
+  if (largest <= kLargestHalf) return {};
+  std::vector<float> held(numbers.size());
+  kernels::dequantize(type, made, static_cast<std::int64_t>(held.size()), held.data());
+  if (std::ranges::all_of(held, [](float number) { return std::isfinite(number); })) return {};
+  return Error{ErrorCode::kUnsupported, "a weight of this model is larger than " +
+                                            std::string(kernels::traits_of(type).name) + " can hold; " +
+                                            (type == TensorType::kBF16 ? "F32" : "BF16") + " can hold it"};
+}
+
 }  // namespace
 
 TensorType type_of_ends(TensorType type) {
@@ -125,8 +139,9 @@ Result<void> QuantisingReader::read(std::int64_t first, std::int64_t count, std:
             ErrorCode::kDamagedFile,
             "a weight of this model is not finite, so that it cannot be quantised; load it as it is"};
       }
-      kernels::quantize(type_, numbers.data(), columns,
-                        out.data() + static_cast<std::size_t>(done + row) * row_bytes);
+      std::byte* const target = out.data() + static_cast<std::size_t>(done + row) * row_bytes;
+      kernels::quantize(type_, numbers.data(), columns, target);
+      OCTAVO_TRY_VOID(check_range(type_, numbers, target));
     }
     if (source_.reader == nullptr) release_pages(rows);
   }

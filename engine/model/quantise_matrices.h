@@ -16,8 +16,8 @@ kernels::TensorType type_of_ends(kernels::TensorType type);
 // is. Routers, decays and what is small besides stay, too. REQUIRES: kernels::can_quantize(type)
 void quantise_matrices(ModelTensors& tensors, kernels::TensorType type);
 
-// Rows of a matrix of floats as rows of another type. kDamagedFile: a number that is not finite. The source
-// outlives it.
+// Rows of a matrix of floats as rows of another type. kDamagedFile: a number that is not finite.
+// kUnsupported: one that the type cannot hold. The source outlives it.
 class QuantisingReader final : public RowReader {
  public:
   QuantisingReader(StoredMatrix source, kernels::TensorType type) : source_(source), type_(type) {}

@@ -11,6 +11,7 @@
 
 #include "engine/base/text.h"
 #include "engine/model/gguf_vocabulary.h"
+#include "engine/model/hugging_face/vocabulary_files.h"
 #include "engine/model/model_config.h"
 #include "engine/model/model_tensors.h"
 #include "kernels/quantize.h"
@@ -116,9 +117,13 @@ Result<QuantisedFile> QuantisedFile::plan(const FolderSource& folder, TensorType
   keys.add_advice(folder.sampling_advice());
   OCTAVO_TRY(const tokenizer::Vocabulary given, folder.read_vocabulary());
   OCTAVO_TRY(const auto architecture, folder.metadata().get<std::string_view>("general.architecture"));
-  OCTAVO_TRY(const tokenizer::Vocabulary vocabulary, gguf_vocabulary(given, architecture));
+  OCTAVO_TRY(tokenizer::Vocabulary vocabulary, gguf_vocabulary(given, architecture));
+  OCTAVO_TRY(const UnusedMeanings unused, read_unused_meanings(folder.path(), given));
+  if (!vocabulary.unknown_token_id) vocabulary.unknown_token_id = unused.unknown;
   planned.notice_ = vocabulary.notice;
   keys.add_vocabulary(vocabulary);
+  if (unused.padding)
+    keys.add_u32("tokenizer.ggml.padding_token_id", static_cast<std::uint32_t>(*unused.padding));
   planned.write_header(std::move(keys), type);
   return planned;
 }

@@ -49,7 +49,7 @@ class QuantisedFile {
   std::uint64_t bytes_after() const { return bytes_after_; }
 
   // The whole file, from its start. Errors: the sink's; kCancelled; kDamagedFile for numbers that are not
-  // finite.
+  // finite; kUnsupported for those that the type cannot hold.
   Result<void> write(const Sink& sink, const Progress& progress);
 
   // Whether a file is what write() wrote: tensors of these names, types and sizes, with the same bytes. kIo

@@ -34,6 +34,7 @@ class PromptTokenizer : public Tokenizer {
 
   std::int32_t vocabulary_size() const final { return static_cast<std::int32_t>(kinds_.size()); }
   std::optional<TokenId> bos_token_id() const final { return bos_token_id_; }
+  std::optional<TokenId> eos_token_id() const final { return eos_token_id_; }
   bool is_end_of_sequence(TokenId id) const final;
   bool has_chat_template() const final { return chat_template_.has_value(); }
   std::vector<TemplateSwitch> template_switches() const final;
@@ -87,7 +88,7 @@ class PromptTokenizer : public Tokenizer {
   std::size_t longest_bytes_ = 1;  // of a token that text can become
   SpecialTokens specials_;
   AddedTokenRules added_token_rules_;
-  std::optional<TokenId> bos_token_id_;
+  std::optional<TokenId> bos_token_id_, eos_token_id_;
   std::vector<TokenId> end_token_ids_;
   bool add_bos_token_ = false;
   // A template that cannot be parsed fails where it is needed.

@@ -84,6 +84,8 @@ class Tokenizer {
 
   virtual std::int32_t vocabulary_size() const = 0;
   virtual std::optional<TokenId> bos_token_id() const = 0;
+  // The one that the model names first; is_end_of_sequence() knows all.
+  virtual std::optional<TokenId> eos_token_id() const { return std::nullopt; }
   virtual bool is_end_of_sequence(TokenId id) const = 0;
   virtual bool has_chat_template() const = 0;
   // What its template reads beside the messages that changes how the model thinks (template_switches.h).
@@ -99,9 +101,8 @@ class Tokenizer {
   // everything between special tokens is tokenised as one piece, across the borders of input.
   virtual Result<std::vector<TokenId>> encode_spans(std::span<const PromptSpan> spans) const = 0;
 
-  // Messages through the chat template, generation prompt added; without a template plain completion: the
-  // contents, joined by line breaks, and nothing of tools, which are refused. `inputs` is what the template
-  // is told beside them.
+  // Messages through the chat template; without a template plain completion: the contents, joined by line
+  // breaks, and nothing of tools, which are refused. `inputs` is what the template is told beside them.
   virtual Result<std::vector<PromptSpan>> apply_chat_template(std::span<const ChatMessage> messages,
                                                               const TemplateInputs& inputs) const = 0;
 

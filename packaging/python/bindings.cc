@@ -13,6 +13,7 @@
 #include <chrono>
 #include <limits>
 #include <memory>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -126,6 +127,15 @@ EngineOptions options_of(const nb::dict& from) {
                {"swap", PreemptionPolicy::kSwap},
                {"recompute", PreemptionPolicy::kRecompute},
                {"cost", PreemptionPolicy::kCost}});
+  take_one_of(from, "quantization", options.quantisation,
+              {{"Q8_0", WeightQuantisation::kQ8_0},
+               {"Q6_K", WeightQuantisation::kQ6_K},
+               {"Q5_K", WeightQuantisation::kQ5_K},
+               {"Q5_1", WeightQuantisation::kQ5_1},
+               {"Q5_0", WeightQuantisation::kQ5_0},
+               {"Q4_K", WeightQuantisation::kQ4_K},
+               {"Q4_1", WeightQuantisation::kQ4_1},
+               {"Q4_0", WeightQuantisation::kQ4_0}});
   take(from, "block_size", options.block_size);
   take(from, "num_kv_blocks", options.num_kv_blocks);
   take(from, "kv_cache_memory", options.kv_cache_memory);
@@ -140,6 +150,23 @@ EngineOptions options_of(const nb::dict& from) {
   take(from, "enforce_eager", enforce_eager);
   options.cuda_graphs = !enforce_eager;
   return options;
+}
+
+// {kind, texts}, as sampling_params.py makes it.
+std::optional<StructuredOutput> structured_output_of(const nb::dict& from) {
+  std::optional<std::pair<std::string, std::vector<std::string>>> said;
+  take(from, "structured_outputs", said);
+  if (!said) return std::nullopt;
+  auto& [kind, texts] = *said;
+  if (kind == "json_object") return AnyJsonObject{};
+  if (kind == "choice") return ChoiceOfTexts{std::move(texts)};
+  if (texts.size() == 1) {
+    if (kind == "json") return JsonSchema{texts.front()};
+    if (kind == "regex") return RegularExpression{texts.front()};
+    if (kind == "grammar") return GrammarText{texts.front()};
+    if (kind == "structural_tag") return StructuralTag{texts.front()};
+  }
+  raise({ErrorCode::kInvalidArgument, "structured_outputs has no form '" + kind + "'"});
 }
 
 SamplingParams sampling_of(const nb::dict& from) {
@@ -160,7 +187,9 @@ SamplingParams sampling_of(const nb::dict& from) {
   take(from, "stop_token_ids", params.stop_token_ids);
   take(from, "include_stop_str_in_output", params.include_stop_str_in_output);
   take(from, "ignore_eos", params.ignore_eos);
+  take(from, "skip_special_tokens", params.skip_special_tokens);
   take(from, "logprobs", params.logprobs);
+  take(from, "logprob_token_ids", params.logprob_token_ids);
   take(from, "prompt_logprobs", params.prompt_logprobs);
   take(from, "logit_bias", params.logit_bias);
   take(from, "allowed_token_ids", params.allowed_token_ids);
@@ -168,19 +197,81 @@ SamplingParams sampling_of(const nb::dict& from) {
   take(from, "beam_width", params.beam_width);
   take(from, "length_penalty", params.length_penalty);
   take(from, "early_stopping", params.early_stopping);
+  params.structured_output = structured_output_of(from);
   return params;
 }
 
-std::vector<ChatMessage> messages_of(const std::vector<std::pair<std::string, std::string>>& pairs) {
-  std::vector<ChatMessage> messages;
-  for (const auto& [name, content] : pairs) {
-    const std::optional<Role> role = parse_role(name);
-    if (!role)
-      raise({ErrorCode::kInvalidArgument,
-             "a message has the role '" + name + "'; it can be system, user, assistant or tool"});
-    messages.push_back({.role = *role, .content = content});
+ToolCall tool_call_of(const nb::dict& from) {
+  ToolCall call;
+  take(from, "id", call.id);
+  take(from, "name", call.name);
+  take(from, "arguments", call.arguments);
+  return call;
+}
+
+ChatMessage message_of(const nb::dict& from) {
+  std::string role_said;
+  take(from, "role", role_said);
+  const std::optional<Role> role = parse_role(role_said);
+  if (!role) {
+    raise({ErrorCode::kInvalidArgument,
+           "a message has the role '" + role_said + "'; it can be system, user, assistant or tool"});
   }
-  return messages;
+  ChatMessage message{.role = *role, .content = {}};
+  take(from, "content", message.content);
+  take(from, "tool_call_id", message.tool_call_id);
+  std::vector<nb::dict> calls;
+  take(from, "tool_calls", calls);
+  for (const nb::dict& call : calls) message.tool_calls.push_back(tool_call_of(call));
+  return message;
+}
+
+// As chats.py makes it.
+struct Chat {
+  ChatPrompt prompt;
+  bool add_generation_prompt = true;
+};
+
+Chat chat_of(const nb::dict& from) {
+  Chat chat;
+  std::vector<nb::dict> messages;
+  take(from, "messages", messages);
+  for (const nb::dict& message : messages) chat.prompt.messages.push_back(message_of(message));
+  if (messages.empty())
+    raise({ErrorCode::kInvalidArgument, "messages: the list is empty; give at least one message"});
+  take(from, "continue_final_message", chat.prompt.continue_answer);
+  take(from, "add_generation_prompt", chat.add_generation_prompt);
+  take(from, "tools", chat.prompt.tools);
+  nb::dict values;
+  take(from, "template_values", values);
+  for (const auto& [name, value] : values) {
+    TemplateValue& into = chat.prompt.template_values[nb::cast<std::string>(name)];
+    if (!nb::try_cast(value, into)) {
+      raise({ErrorCode::kInvalidArgument, "the template's value '" + nb::cast<std::string>(name) +
+                                              "' must be a text, a whole number, or True or False"});
+    }
+  }
+  succeed_or_raise(validate(chat.prompt.template_values));
+  return chat;
+}
+
+// A chat that goes on with its last message is that without it, and then the text of it.
+std::size_t num_rendered(const Chat& chat) {
+  const std::vector<ChatMessage>& messages = chat.prompt.messages;
+  if (!chat.prompt.continue_answer) return messages.size();
+  if (messages.back().role != Role::kAssistant || messages.size() < 2) {
+    raise({ErrorCode::kInvalidArgument,
+           "continue_final_message: only an answer that follows another message can be continued"});
+  }
+  return messages.size() - 1;
+}
+
+TemplateInputs inputs_of(const Chat& chat) {
+  using std::chrono::system_clock;
+  TemplateInputs inputs(system_clock::to_time_t(system_clock::now()), chat.prompt.template_values);
+  inputs.tools = chat.prompt.tools;
+  inputs.add_generation_prompt = chat.add_generation_prompt || chat.prompt.continue_answer;
+  return inputs;
 }
 
 // ---- values to Python
@@ -250,14 +341,18 @@ class PythonEngine {
   }
 
   std::uint64_t submit_text(const std::string& text, const nb::dict& params) {
-    return submit({.prompt = TextPrompt{text}, .sampling = sampling_of(params)});
+    return submit({.prompt = TextPrompt{text, /*parse_special=*/true}, .sampling = sampling_of(params)});
   }
   std::uint64_t submit_tokens(const std::vector<TokenId>& ids, const nb::dict& params) {
     return submit({.prompt = TokenPrompt{ids}, .sampling = sampling_of(params)});
   }
-  std::uint64_t submit_chat(const std::vector<std::pair<std::string, std::string>>& messages,
-                            const nb::dict& params) {
-    return submit({.prompt = ChatPrompt{messages_of(messages)}, .sampling = sampling_of(params)});
+  std::uint64_t submit_chat(const nb::dict& chat_said, const nb::dict& params) {
+    const Chat chat = chat_of(chat_said);
+    const bool is_usual = chat.add_generation_prompt || chat.prompt.continue_answer;
+    if (is_usual) return submit({.prompt = chat.prompt, .sampling = sampling_of(params)});
+    return submit({.prompt = TokenPrompt{encode_chat(chat_said)},
+                   .sampling = sampling_of(params),
+                   .retention = RetentionClass::kChat});
   }
 
   // What came since the last call: (request, output, text, token_ids), and with an empty text and output -1 a
@@ -314,6 +409,28 @@ class PythonEngine {
     return engine_->tokenizer().decode(ids, skip_special);
   }
 
+  std::vector<TokenId> encode_chat(const nb::dict& chat_said) const {
+    const Chat chat = chat_of(chat_said);
+    const std::span<const ChatMessage> messages(chat.prompt.messages.data(), num_rendered(chat));
+    const tokenizer::Tokenizer& tokenizer = engine_->tokenizer();
+    std::vector<TokenId> ids = value_or_raise(tokenizer.encode_chat(messages, inputs_of(chat)));
+    if (chat.prompt.continue_answer) {
+      const std::vector<TokenId> begun =
+          value_or_raise(tokenizer.encode(chat.prompt.messages.back().content, /*parse_special=*/false,
+                                          /*add_bos=*/false));
+      ids.insert(ids.end(), begun.begin(), begun.end());
+    }
+    return ids;
+  }
+  std::string render_chat(const nb::dict& chat_said) const {
+    const Chat chat = chat_of(chat_said);
+    const std::span<const ChatMessage> messages(chat.prompt.messages.data(), num_rendered(chat));
+    const auto spans = value_or_raise(engine_->tokenizer().apply_chat_template(messages, inputs_of(chat)));
+    std::string text;
+    for (const tokenizer::PromptSpan& span : spans) text += span.text;
+    return text + (chat.prompt.continue_answer ? chat.prompt.messages.back().content : std::string());
+  }
+
   nb::dict description() const {
     const EngineDescription& engine = engine_->description();
     nb::dict dict;
@@ -326,6 +443,10 @@ class PythonEngine {
     dict["block_size"] = engine.block_size;
     dict["num_blocks"] = engine.num_blocks;
     dict["device"] = engine.device;
+    dict["weight_type"] = engine.model.quantisation;
+    dict["bos_token_id"] = engine_->tokenizer().bos_token_id();
+    dict["eos_token_id"] = engine_->tokenizer().eos_token_id();
+    dict["chat_template"] = std::string(engine_->tokenizer().chat_template_source());
     dict["notice"] = engine.notice;
     nb::dict advice;
     const SamplingAdvice& said = engine.model.sampling_advice;
@@ -368,6 +489,8 @@ NB_MODULE(_engine, module) {
       .def("take_answer", &PythonEngine::take_answer)
       .def("cancel", &PythonEngine::cancel)
       .def("encode", &PythonEngine::encode)
+      .def("encode_chat", &PythonEngine::encode_chat)
+      .def("render_chat", &PythonEngine::render_chat)
       .def("decode", &PythonEngine::decode)
       .def("description", &PythonEngine::description);
 }

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -27,17 +29,17 @@ class ModelsCommand : public ::testing::Test {
     options.weight_type = kernels::TensorType::kQ8_0;
     test::make_tiny_llama(5, options).write(folder_ / "tiny.gguf");
     std::ifstream file(folder_ / "tiny.gguf", std::ios::binary);
-    const std::string model{std::istreambuf_iterator<char>(file), {}};
+    model_.assign(std::istreambuf_iterator<char>(file), {});
     hub_ = std::make_unique<octavo::testing::HubStandIn>(std::vector<octavo::testing::StandInRepository>{
         {.name = "org/tiny",
-         .files = {{.path = "tiny-Q8_0.gguf", .content = model},
+         .files = {{.path = "tiny-Q8_0.gguf", .content = model_},
                    {.path = "tiny-Q4_K_M.gguf", .content = "no model"}}},
-        {.name = "org/gated", .is_gated = true, .files = {{.path = "g.gguf", .content = model}}}});
+        {.name = "org/plain", .files = {{.path = "p.gguf", .content = model_, .is_large = false}}},
+        {.name = "org/gated", .is_gated = true, .files = {{.path = "g.gguf", .content = model_}}}});
   }
 
   ProgramResult run(const std::vector<std::string>& arguments, const std::string& token = {},
-                    bool is_offline = false) {
-    ProgramOptions options;
+                    bool is_offline = false, ProgramOptions options = {}) {
     options.environment = {{"HOME", folder_.path().string()},
                            {"XDG_DATA_HOME", (folder_ / "data").string()},
                            {"XDG_CACHE_HOME", ""},
@@ -55,6 +57,7 @@ class ModelsCommand : public ::testing::Test {
   }
 
   test::TemporaryFolder folder_;
+  std::string model_;  // the content of the file
   std::unique_ptr<octavo::testing::HubStandIn> hub_;
 };
 
@@ -119,6 +122,97 @@ TEST_F(ModelsCommand, NothingIsContactedBeforeDownloadIsGiven) {
   const ProgramResult default_model = run({"generate", "--prompt", "a"});
   EXPECT_EQ(default_model.status, 1);
   EXPECT_NE(default_model.err.find("--download"), std::string::npos) << default_model.err;
+}
+
+TEST_F(ModelsCommand, AFileMustHaveTheSha256ThatIsGiven) {
+  const std::string right = octavo::testing::sha256_of(model_), wrong(64, 'a');
+  const auto expect_refused = [](const ProgramResult& result, const std::string& part, int status = 1) {
+    EXPECT_EQ(result.status, status) << result.err;
+    EXPECT_EQ(result.num_error_lines(), 1u) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  };
+  // What the hub tells is compared before anything comes.
+  expect_refused(run({"models", "get", "org/tiny:Q8_0", "--sha256", wrong}), "nothing was downloaded");
+  EXPECT_FALSE(fs::exists(folder_ / "hf/hub/models--org--tiny/blobs"));
+  expect_refused(
+      run({"generate", "--model", "org/tiny:Q8_0", "--download", "--sha256", wrong, "--prompt", "a"}),
+      "has the SHA-256 " + right);
+  // Of a file whose SHA-256 no hub tells, what came is removed.
+  expect_refused(run({"models", "get", "org/plain", "--sha256", wrong}), "so it was removed");
+  EXPECT_EQ(json_of(run({"models", "list", "--json"}))["models"].size(), 0u);
+  EXPECT_EQ(run({"models", "get", "org/plain", "--sha256", right}).status, 0);
+
+  std::string shouted = right;
+  for (char& c : shouted) c = static_cast<char>(std::toupper(c));
+  const ProgramResult got = run({"models", "get", "org/tiny:Q8_0", "--sha256", shouted});
+  ASSERT_EQ(got.status, 0) << got.err;
+  // What is here stays, and is named.
+  expect_refused(run({"generate", "--model", "org/tiny:Q8_0", "--sha256", wrong, "--prompt", "a"}), right);
+  EXPECT_EQ(
+      run({"generate", "--model", "org/tiny:Q8_0", "--sha256", right, "--prompt", "a", "--max-tokens", "2"})
+          .status,
+      0);
+  // A damaged one under a right name is found, and goes.
+  const fs::path path = got.out.substr(0, got.out.find('\n'));
+  std::ofstream(fs::canonical(path), std::ios::binary | std::ios::in).put('x');
+  expect_refused(run({"models", "get", "org/tiny:Q8_0", "--sha256", right, "--unchecked"}),
+                 "so it was removed");
+  EXPECT_FALSE(fs::exists(fs::symlink_status(path)));
+  expect_refused(run({"models", "get", "org/tiny", "--sha256", "abc"}), "--sha256", 2);
+}
+
+TEST_F(ModelsCommand, WhatIsNotThereSaysWhatToDo) {
+  const auto expect_said = [&](const std::vector<std::string>& arguments, int status,
+                               const std::string& part) {
+    const ProgramResult result = run(arguments);
+    EXPECT_EQ(result.status, status) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_EQ(result.num_error_lines(), 1u) << result.err;
+    EXPECT_NE(result.err.find(part), std::string::npos) << result.err;
+  };
+  expect_said({"models", "list"}, 0, "`octavo models get` downloads the default one");
+  expect_said({"models", "search", "no", "such", "words"}, 0, "try fewer words");
+  EXPECT_NE(hub_->seen().front().target.find("search=no%20such%20words&"), std::string::npos);
+  expect_said({"models", "get", "tiny"}, 1, "find it with `octavo models search tiny`");
+  expect_said({"models", "show", "org/nothing"}, 1, "find it with `octavo models search nothing`");
+  expect_said({"models"}, 2,
+              "`octavo models` needs one of search, show, get, list, remove; see `octavo models --help`");
+  expect_said({"models", "frob"}, 2, "'frob' is none of them");
+  expect_said({"models", "search"}, 2, "see `octavo models search --help`");
+}
+
+TEST_F(ModelsCommand, ANarrowTerminalHasTheLastColumnOnLinesOfItsOwn) {
+  ASSERT_EQ(run({"models", "get", "org/tiny:Q8_0"}).status, 0);
+  for (const auto columns : {40, 1000}) {
+    ProgramOptions options{.output_is_terminal = true,
+                           .terminal_columns = static_cast<unsigned short>(columns)};
+    const ProgramResult listed = run({"models", "list"}, {}, /*is_offline=*/false, options);
+    EXPECT_EQ(listed.status, 0) << listed.err;
+    EXPECT_EQ(listed.out.find("Hugging Face\r\n    /") != std::string::npos, columns == 40) << listed.out;
+    EXPECT_EQ(listed.out.find(" \r\n"), std::string::npos) << "no spaces at ends";
+  }
+  const ProgramResult piped = run({"models", "list"});
+  EXPECT_EQ(std::count(piped.out.begin(), piped.out.end(), '\n'), 1);
+}
+
+TEST_F(ModelsCommand, CtrlCPausesADownloadThatTheSameCommandGoesOnWith) {
+  hub_->bytes_per_s = static_cast<std::int64_t>(model_.size() / 8);
+  const std::vector<std::string> get = {"models", "get", "org/tiny:Q8_0", "--unchecked"};
+  const ProgramResult paused = run(get, {}, /*is_offline=*/false, {.interrupt_after_ms = 2000});
+  EXPECT_EQ(paused.status, 130) << paused.err;
+  EXPECT_EQ(paused.err, "octavo: the download was paused; the same command goes on from here\n");
+  const ProgramResult listed = run({"models", "list"});
+  EXPECT_EQ(listed.out, "");
+  EXPECT_TRUE(listed.err.starts_with("of org/tiny ")) << listed.err;
+  EXPECT_EQ(listed.num_error_lines(), 1u) << listed.err;
+  hub_->bytes_per_s = 0;
+  hub_->forget_seen();
+  EXPECT_EQ(run(get).status, 0);
+  EXPECT_EQ(run({"models", "list"}).err, "");
+  const auto goes_on = [](const auto& request) {
+    return request.range.starts_with("bytes=") && !request.range.starts_with("bytes=0-");
+  };
+  EXPECT_TRUE(std::ranges::any_of(hub_->seen(), goes_on));
 }
 
 TEST_F(ModelsCommand, ATokenOpensGatedModelsAndIsNeverPrinted) {

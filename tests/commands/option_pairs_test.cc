@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "app/files/file_descriptor.h"
+#include "app/hub/checksum.h"
 #include "tests/support/run_program.h"
 #include "tests/support/sweep.h"
 #include "tests/support/temporary_folder.h"
@@ -116,6 +117,7 @@ class OptionPairs : public ::testing::Test {
   std::string value_of(const Option& option) const {
     const std::map<std::string, std::string> values = {
         {"--model", path("model.gguf")},
+        {"--sha256", *hub::sha256_of_file(path("model.gguf"), [] { return false; })},
         {"--model-a", path("model.gguf")},
         {"--model-b", path("model.gguf")},
         {"--text", path("text.txt")},
@@ -219,14 +221,19 @@ TEST_F(OptionPairs, EachWorksOrIsRefusedInOneSentence) {
     const std::string &name = option.name, what = name_of(command, option);
     const ProgramResult result = run(command, option);
     static const std::set<std::string> kOfRealExperiments = {
-        "--model",        "--download",         "--device",         "--dtype",
+        "--model",        "--download",         "--sha256",         "--device", "--dtype",
         "--quantization", "--activation-dtype", "--kv-cache-dtype", "--rounds"};
-    const bool needs_another =  // a recording; messages; an experiment on a real engine
-        what == "octavo inspect --at-step" || what == "octavo generate --chat-template-kwargs" ||
-        (command.words == Words{"experiment"} && kOfRealExperiments.contains(name));
+    const bool is_of_tls = name.starts_with("--tls-") || name.starts_with("--ssl-");
+    // A recording; messages; an experiment on a real engine; a certificate its key.
+    const bool needs_another = (command.words == Words{"serve"} && is_of_tls) ||
+                               what == "octavo inspect --at-step" ||
+                               what == "octavo generate --chat-template-kwargs" ||
+                               (command.words == Words{"experiment"} && kOfRealExperiments.contains(name));
     if (!offered[command.words].contains(name) || needs_another) {
       expect_refused(result, what);
-      EXPECT_NE(result.err.find(name), std::string::npos) << what << ": " << result.err;
+      const bool is_known_as_tls = command.words == Words{"serve"} && is_of_tls;  // --ssl- is vLLM's name
+      EXPECT_NE(result.err.find(is_known_as_tls ? "--tls-" : name), std::string::npos)
+          << what << ": " << result.err;
     } else if (command.words.empty() || command.words[0] == "serve") {
       // The window cannot open here, nor the server listen: both say so after they have read their options.
       const bool tells_more = !command.words.empty() && name == "--verbose";

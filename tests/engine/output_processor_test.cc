@@ -168,6 +168,16 @@ TEST(OutputProcessor, KeepsWhatEndedTheOutputWhenAsked) {
   EXPECT_EQ(hear(sampling, {"d", "</s>"}).text(), "d") << "an end of sequence is never text";
 }
 
+TEST(OutputProcessor, LeavesControlTokensOutUnlessTheyAreAskedFor) {
+  const std::string control(kTokenizer.token_bytes(ToyTokenizer::kSpecial));
+  EXPECT_EQ(hear({}, {"a", control, "b", "</s>"}).text(), "ab");
+  EXPECT_EQ(hear({.skip_special_tokens = false}, {"a", control, "b", "</s>"}).text(), "a" + control + "b")
+      << "an end of sequence is never text";
+  const Heard stopped = hear({.stop = {control}, .skip_special_tokens = false}, {"a", control, "b"});
+  EXPECT_EQ(stopped.text(), "a");
+  EXPECT_EQ(stopped.end->stop_reason, StopReason(control));
+}
+
 TEST(OutputProcessor, DoesNotEndBeforeMinTokens) {
   const SamplingParams sampling{.min_tokens = 2, .stop = {"a"}, .stop_token_ids = {id_of("b")}};
   const Heard heard = hear(sampling, {"a", "b", "d", "ba"});

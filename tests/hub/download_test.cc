@@ -278,6 +278,11 @@ TEST_F(HubDownload, PausedGoesOnAndCancelledLeavesNothing) {
   EXPECT_EQ(ended.error().code, ErrorCode::kCancelled);
   EXPECT_TRUE(complete_files().empty());
   EXPECT_LT(most, 2'900'000);
+  const std::int64_t begun = incomplete_bytes(place_.cache, "org/model");
+  EXPECT_GE(begun, 250'000);
+  EXPECT_LT(begun, static_cast<std::int64_t>(big_.size()) - 500'000) << "what is still a hole takes no room";
+  EXPECT_EQ(cached_bytes(place_.cache, "org/model") / 4096, begun / 4096)
+      << "and the list of what is missing";
   // From there on.
   auto least = static_cast<std::int64_t>(big_.size());
   options_.on_progress = [&](const DownloadProgress& progress) {
@@ -289,6 +294,31 @@ TEST_F(HubDownload, PausedGoesOnAndCancelledLeavesNothing) {
   EXPECT_GT(least, 250'000);
   for (fs::recursive_directory_iterator entry(place_.cache), end; entry != end; ++entry)
     EXPECT_TRUE(entry->is_directory() || entry->path().extension() == ".lock") << entry->path();
+}
+
+TEST_F(HubDownload, ADamagedBeginningOfAnInterruptedDownloadIsFound) {
+  const HubRepository wanted = find("org/model", "Q4_K_M");
+  hub_.bytes_per_s = 1'000'000;
+  options_.on_progress = [](const DownloadProgress& progress) {
+    return progress.received > 300'000 ? DownloadWish::kPause : DownloadWish::kGoOn;
+  };
+  ASSERT_FALSE(download(place_, wanted, clock_, options_));
+  const BlobPaths paths = blob_paths(place_.cache, wanted.name, wanted.files.front().blob_name());
+  {
+    std::fstream begun(paths.incomplete, std::ios::binary | std::ios::in | std::ios::out);
+    ASSERT_TRUE(begun.put(static_cast<char>(big_[0] ^ 1)));
+  }
+  hub_.bytes_per_s = 0;
+  options_.on_progress = {};
+  const auto damaged = download(place_, wanted, clock_, options_);
+  ASSERT_FALSE(damaged);
+  EXPECT_EQ(damaged.error().code, ErrorCode::kDamagedFile);
+  EXPECT_NE(damaged.error().message.find("so it was removed"), std::string::npos) << damaged.error().message;
+  EXPECT_TRUE(complete_files().empty());
+  EXPECT_FALSE(fs::exists(paths.incomplete));
+  const auto path = download(place_, wanted, clock_, options_);
+  ASSERT_TRUE(path) << path.error().message;
+  EXPECT_EQ(read(*path), big_);
 }
 
 TEST_F(HubDownload, WithoutRoomNothingIsBegun) {
@@ -382,6 +412,9 @@ TEST_F(HubDownload, AModelIsLookedIntoBeforeItsWeightsCome) {
   ASSERT_TRUE(need) << need.error().message;
   EXPECT_EQ(need->fit, ModelFit::kFits);
   EXPECT_GT(need->needed_bytes, static_cast<std::int64_t>(header) / 2);
+  const auto roomy = plan_need(*preview, {}, std::int64_t{512} << 30);
+  ASSERT_TRUE(roomy);
+  EXPECT_EQ(roomy->needed_bytes, need->needed_bytes) << "a need is none for memory that happens to be free";
   const auto none = plan_need(*preview, {}, 1000);
   ASSERT_TRUE(none);
   EXPECT_EQ(none->fit, ModelFit::kNever);

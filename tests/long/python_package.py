@@ -54,6 +54,80 @@ CALLS = {
         samples = llm.generate("Once", SamplingParams(n=3, seed=5, max_tokens=8))[0].outputs
         assert [sample.index for sample in samples] == [0, 1, 2] and len({sample.text for sample in samples}) > 1
     """,
+    "the tokenizer": """
+        tokenizer = LLM().get_tokenizer()
+        assert (tokenizer.eos_token, tokenizer.bos_token, len(tokenizer)) == ("<|im_end|>", "<|im_start|>", 49152)
+        chat = [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]
+        text = "<|im_start|>system\\nBe brief.<|im_end|>\\n<|im_start|>user\\nHi<|im_end|>\\n"
+        assert tokenizer.apply_chat_template(chat, tokenize=False) == text
+        assert tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True) == text + "<|im_start|>assistant\\n"
+        begun = chat + [{"role": "assistant", "content": "Well,"}]
+        going_on = tokenizer.apply_chat_template(begun, tokenize=False, continue_final_message=True)
+        assert going_on == text + "<|im_start|>assistant\\nWell,"
+        for prompt, ids in ((text, tokenizer.apply_chat_template(chat)),
+                            (going_on, tokenizer.apply_chat_template(begun, continue_final_message=True))):
+            assert tokenizer.encode(prompt) == ids and tokenizer.decode(ids) == prompt
+        assert "<|im_end|>" not in tokenizer.decode(tokenizer.encode(text), skip_special_tokens=True)
+        try:
+            tokenizer.apply_chat_template(chat, mood=1.5)
+            raise AssertionError("nothing was raised")
+        except ValueError as error:
+            assert "mood" in str(error)
+    """,
+    "special tokens stay in texts when asked": """
+        llm, params = LLM(), dict(temperature=0, max_tokens=40, allowed_token_ids=[1, 2, 28])  # <|im_start|>, <|im_end|>, a comma
+        shown = llm.generate("Hello", SamplingParams(skip_special_tokens=False, ignore_eos=True, logit_bias={28: -100}, **params))[0].outputs[0]
+        hidden = llm.generate("Hello", SamplingParams(ignore_eos=True, logit_bias={28: -100}, **params))[0].outputs[0]
+        assert shown.token_ids == hidden.token_ids and hidden.text == ""
+        assert shown.text == llm.decode(shown.token_ids, skip_special_tokens=False)
+    """,
+    "prompts of chats end as asked": """
+        llm, greedy = LLM(), SamplingParams(temperature=0, max_tokens=6)
+        tokenizer = llm.get_tokenizer()
+        chat = [{"role": "user", "content": "Count: one, two,"}]
+        begun = chat + [{"role": "assistant", "content": "One, two,"}]
+        for messages, ends in ((chat, dict(add_generation_prompt=True)), (chat, dict(add_generation_prompt=False)),
+                               (begun, dict(add_generation_prompt=False, continue_final_message=True))):
+            output, = llm.chat(messages, greedy, **ends)
+            assert output.prompt_token_ids == tokenizer.apply_chat_template(messages, **ends), ends
+            same, = llm.generate([output.prompt_token_ids], greedy)
+            assert same.outputs[0].text == output.outputs[0].text
+        text = tokenizer.apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
+        assert llm.generate(text, greedy)[0].prompt_token_ids == llm.chat(chat, greedy)[0].prompt_token_ids
+        parts = [{"role": "user", "content": [{"type": "text", "text": "Count: one, two,"}]}]
+        assert llm.chat(parts, greedy)[0].prompt_token_ids == llm.chat(chat, greedy)[0].prompt_token_ids
+        tools = [{"type": "function", "function": {"name": "add", "description": "adds", "parameters": {"type": "object"}}}]
+        assert "add" in tokenizer.decode(llm.chat(chat, greedy, tools=tools)[0].prompt_token_ids)
+        try:
+            llm.chat(chat, greedy, add_generation_prompt=False, continue_final_message=True)
+            raise AssertionError("nothing was raised")
+        except ValueError:
+            pass
+    """,
+    "an output has the form that it must have": """
+        import json
+        from octavo import StructuredOutputsParams
+        llm = LLM()
+        schema = {"type": "object", "properties": {"age": {"type": "integer", "maximum": 9, "minimum": 0}}, "required": ["age"]}
+        def text(form):
+            return llm.generate("Bob is", SamplingParams(max_tokens=40, structured_outputs=form))[0].outputs[0].text
+        assert text(StructuredOutputsParams(choice=["yes", "no"])) in ("yes", "no")
+        assert 0 <= json.loads(text(StructuredOutputsParams(json=schema)))["age"] <= 9
+        assert text(StructuredOutputsParams(regex="[ab]{3}")).strip("ab") == ""
+        try:
+            text(StructuredOutputsParams(regex="("))
+            raise AssertionError("nothing was raised")
+        except ValueError as error:
+            assert "\\n" not in str(error)
+    """,
+    "weights become smaller when asked": """
+        assert LLM(quantization="Q4_K").description["weight_type"]
+        try:
+            LLM(quantization="bitsandbytes")
+            raise AssertionError("nothing was raised")
+        except ValueError as error:
+            assert "Q4_K" in str(error)
+    """,
     "streams and cancels": """
         llm = LLM()
         params = SamplingParams(temperature=0, max_tokens=40, ignore_eos=True)

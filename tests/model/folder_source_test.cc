@@ -20,6 +20,7 @@
 #include "engine/model/hugging_face/families.h"
 #include "engine/model/model_config.h"
 #include "engine/model/model_tensors.h"
+#include "engine/model/weights.h"
 #include "kernels/dequantize.h"
 #include "tests/model/one_sequence.h"
 #include "tests/support/gguf_writer.h"
@@ -165,18 +166,17 @@ TEST(FolderSource, ALlamaHasTheSameBitsAsItsFile) {
   }
 }
 
-// A layer of random integers of 4 bits in groups of 32, as GPTQ keeps it, and what it stands for as floats.
+// A layer of random integers of 4 bits in groups, as GPTQ keeps it, and what it stands for as floats.
 struct GptqLayer {
   std::vector<std::int32_t> words, zeros, groups;
   std::vector<std::uint16_t> scales;
   std::vector<float> floats;
 };
 
-GptqLayer random_gptq_layer(std::int64_t rows, std::int64_t columns, bool is_ordered,
+GptqLayer random_gptq_layer(std::int64_t rows, std::int64_t columns, std::int64_t group_size, bool is_ordered,
                             std::mt19937_64& random) {
-  constexpr std::int64_t kGroup = 32;
   GptqLayer layer;
-  const std::int64_t num_groups = columns / kGroup;
+  const std::int64_t num_groups = columns / group_size;
   for (std::int64_t i = 0; i < columns / 8 * rows; ++i)
     layer.words.push_back(static_cast<std::int32_t>(random()));
   // Zero points about the middle, less one.
@@ -184,7 +184,8 @@ GptqLayer random_gptq_layer(std::int64_t rows, std::int64_t columns, bool is_ord
     layer.zeros.push_back(static_cast<std::int32_t>((random() & 0x11111111u) + 0x66666666u));
   for (std::int64_t i = 0; i < num_groups * rows; ++i)
     layer.scales.push_back(static_cast<std::uint16_t>(0x2000 + random() % 0x400));
-  for (std::int64_t i = 0; i < columns; ++i) layer.groups.push_back(static_cast<std::int32_t>(i / kGroup));
+  for (std::int64_t i = 0; i < columns; ++i)
+    layer.groups.push_back(static_cast<std::int32_t>(i / group_size));
   if (is_ordered) std::ranges::shuffle(layer.groups, random);
   const auto nibble = [](std::int32_t word, std::int64_t index) {
     return static_cast<std::int32_t>(static_cast<std::uint32_t>(word) >> (4 * (index % 8)) & 15);
@@ -203,10 +204,19 @@ GptqLayer random_gptq_layer(std::int64_t rows, std::int64_t columns, bool is_ord
   return layer;
 }
 
+std::int64_t planned_bytes(const FolderSource& source) {
+  return planned_weight_bytes(*find_model_tensors(source, *read_model_config(source.metadata())),
+                              WeightType::kAuto);
+}
+
 // Every linear layer quantised by itself, so that queries, keys and values have orders of their own, beside
 // the same model in floats.
 TEST(FolderSource, AGptqModelGivesTheLogitsOfItsFloats) {
-  for (const bool is_ordered : {false, true}) {
+  struct Case {
+    std::int64_t group_size;
+    bool is_ordered;
+  };
+  for (const auto [group_size, is_ordered] : {Case{32, false}, Case{32, true}, Case{16, false}}) {
     std::mt19937_64 random(12);
     const test::TinyLlamaOptions options{.num_kv_heads = 2};
     const std::int64_t width = options.embedding_length, hidden = options.feed_forward_length;
@@ -220,9 +230,9 @@ TEST(FolderSource, AGptqModelGivesTheLogitsOfItsFloats) {
       add(quantised, name, made);
     };
     const auto linear = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {
-      const GptqLayer layer = random_gptq_layer(rows, columns, is_ordered, random);
+      const GptqLayer layer = random_gptq_layer(rows, columns, group_size, is_ordered, random);
       add(floats, name + ".weight", {rows, columns, layer.floats});
-      const std::int64_t groups = columns / 32;
+      const std::int64_t groups = columns / group_size;
       quantised.add(name + ".qweight", "I32", {columns / 8, rows}, std::as_bytes(std::span(layer.words)));
       quantised.add(name + ".qzeros", "I32", {groups, rows / 8}, std::as_bytes(std::span(layer.zeros)));
       quantised.add(name + ".scales", "F16", {groups, rows}, std::as_bytes(std::span(layer.scales)));
@@ -251,8 +261,11 @@ TEST(FolderSource, AGptqModelGivesTheLogitsOfItsFloats) {
     floats.write(folder / "floats" / "model.safetensors");
     quantised.write(folder / "gptq" / "model.safetensors");
     write_text(folder / "floats" / "config.json", config.dump());
-    config["quantization_config"] = {
-        {"quant_method", "gptq"}, {"bits", 4}, {"group_size", 32}, {"desc_act", is_ordered}, {"sym", false}};
+    config["quantization_config"] = {{"quant_method", "gptq"},
+                                     {"bits", 4},
+                                     {"group_size", group_size},
+                                     {"desc_act", is_ordered},
+                                     {"sym", false}};
     write_text(folder / "gptq" / "config.json", config.dump());
     const std::vector<float> expected = logits(folder / "floats"), found = logits(folder / "gptq");
     ASSERT_EQ(found.size(), expected.size());
@@ -260,6 +273,16 @@ TEST(FolderSource, AGptqModelGivesTheLogitsOfItsFloats) {
     // With rounded activations, whose groups are those of the order.
     OneSequence rounded(folder / "gptq", cpu_backend(kernels::Activation::kInt16), 64);
     EXPECT_LT(worst_difference(rounded.logits_of(some_tokens(), 7), expected), 2e-2) << is_ordered;
+    // What no kernel multiplies with is counted as what it becomes, and told.
+    const auto as_floats = FolderSource::open(folder / "floats"),
+               packed = FolderSource::open(folder / "gptq");
+    EXPECT_EQ(as_floats->notice(), "");
+    const bool is_unpacked = group_size < 32;
+    EXPECT_EQ(packed->notice().starts_with("14 packed weights become floats, 288 KiB instead of 51.2 KiB,"),
+              is_unpacked)
+        << packed->notice();
+    EXPECT_EQ(packed->notice().empty(), !is_unpacked);
+    EXPECT_EQ(planned_bytes(*packed) == planned_bytes(*as_floats), is_unpacked);
   }
 }
 

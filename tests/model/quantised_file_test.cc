@@ -114,7 +114,8 @@ TEST(QuantisedFile, LoadingQuantisesTheSameMatricesToTheSameBytes) {
 }
 
 // A llama of one layer and its byte-level vocabulary, as transformers saves them.
-void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre_tokenizer) {
+void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre_tokenizer,
+                       float largest_weight = 0.1f) {
   constexpr std::int64_t kVocabulary = 256, kWidth = 64, kHidden = 96, kHeads = 4;
   std::filesystem::create_directories(folder);
   test::SafetensorsWriter weights;
@@ -127,6 +128,7 @@ void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre
       state = state * 1664525u + 1013904223u;
       value = (static_cast<float>(state >> 8) / 16777216.0f - 0.5f) / 4.0f;
     }
+    if (name.ends_with("down_proj.weight")) values[5] = largest_weight;
     weights.add_floats(name, shape, values);
   };
   const std::string layer = "model.layers.0.";
@@ -148,6 +150,7 @@ void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre
                                                            {"max_position_embeddings", 128},
                                                            {"rms_norm_eps", 1e-5},
                                                            {"vocab_size", kVocabulary},
+                                                           {"pad_token_id", 34},
                                                            {"tie_word_embeddings", true}})
                                                .dump());
   nlohmann::json vocabulary;
@@ -162,8 +165,9 @@ void write_tiny_folder(const std::filesystem::path& folder, std::string_view pre
           std::string(pre_tokenizer) +
           R"(,"decoder":{"type":"ByteLevel"},"model":{"type":"BPE","merges":[["h","e"],["\u0120","he"]],"vocab":)" +
           vocabulary.dump() + "}}");
-  test::write_text(folder / "tokenizer_config.json",
-                   R"({"eos_token":"<|im_end|>","chat_template":"{{ messages[0]['content'] }}"})");
+  test::write_text(
+      folder / "tokenizer_config.json",
+      R"({"eos_token":"<|im_end|>","unk_token":{"content":"A"},"chat_template":"{{ messages[0]['content'] }}"})");
   test::write_text(folder / "generation_config.json", R"({"temperature":0.6,"top_k":20})");
 }
 
@@ -189,6 +193,9 @@ TEST(QuantisedFile, OfAFolderSaysWhatTheFolderSays) {
     EXPECT_TRUE(std::ranges::equal(file->bytes_of(*found), *expected)) << tensor.name;
   }
   EXPECT_EQ(*file->metadata().get<std::uint32_t>("llama.embedding_length"), 64u);
+  EXPECT_EQ(*file->metadata().get<std::string_view>("general.type"), "model");
+  EXPECT_EQ(*file->metadata().get<std::uint32_t>("tokenizer.ggml.unknown_token_id"), 65u);
+  EXPECT_EQ(*file->metadata().get<std::uint32_t>("tokenizer.ggml.padding_token_id"), 34u);
   EXPECT_EQ(file->sampling_advice(), source->sampling_advice());
   const auto read = file->read_vocabulary();
   ASSERT_TRUE(read) << read.error().message;
@@ -203,6 +210,38 @@ TEST(QuantisedFile, OfAFolderSaysWhatTheFolderSays) {
   for (const char* const text : {"he said: the <|im_end|> he", "hehe", " he"})
     EXPECT_EQ(*from_file->encode(text, true, true), *from_folder->encode(text, true, true)) << text;
   EXPECT_EQ(from_file->encode(" he", true, true)->size(), 1u);
+}
+
+TEST(QuantisedFile, RefusesByNameAWeightThatTheTypeCannotHold) {
+  using kernels::TensorType;
+  struct Case {
+    float weight;
+    TensorType type;
+    bool fits;
+  };
+  for (const auto& [weight, type, fits] : {Case{65504.0f, TensorType::kF16, true},
+                                           {65519.0f, TensorType::kF16, true},  // rounds to 65,504
+                                           {65520.0f, TensorType::kF16, false},
+                                           {-70000.0f, TensorType::kF16, false},
+                                           {-70000.0f, TensorType::kBF16, true},
+                                           {-70000.0f, TensorType::kQ8_0, true},
+                                           {-70000.0f, TensorType::kQ4_1, false},
+                                           {3e38f, TensorType::kBF16, true},
+                                           {3e38f, TensorType::kQ8_0, false}}) {
+    const test::TemporaryFolder folder;
+    write_tiny_folder(folder / "hf", kBytesAlone, weight);
+    const auto source = FolderSource::open(folder / "hf");
+    ASSERT_TRUE(source) << source.error().message;
+    auto planned = QuantisedFile::plan(*source, type);
+    ASSERT_TRUE(planned) << planned.error().message;
+    const auto written = planned->write([](std::span<const std::byte>) -> Result<void> { return {}; }, {});
+    ASSERT_EQ(written.has_value(), fits) << weight;
+    if (fits) continue;
+    EXPECT_EQ(written.error().code, ErrorCode::kUnsupported);
+    EXPECT_EQ(written.error().message, "blk.0.ffn_down.weight: a weight of this model is larger than " +
+                                           std::string(kernels::traits_of(type).name) +
+                                           " can hold; BF16 can hold it");
+  }
 }
 
 TEST(QuantisedFile, RefusesATokenizerThatNoFileSays) {

@@ -36,9 +36,10 @@ struct ProgramOptions {
   std::string input = {};  // standard input
   // Set in addition; an empty value unsets
   std::vector<std::pair<std::string, std::string>> environment = {};
-  bool output_is_terminal = false;  // standard output on a pseudo-terminal
-  int interrupt_after_ms = -1;      // send SIGINT then
-  int timeout_ms = 120'000;         // kill then
+  bool output_is_terminal = false;      // standard output on a pseudo-terminal
+  unsigned short terminal_columns = 0;  // of it; 0: it does not say
+  int interrupt_after_ms = -1;          // send SIGINT then
+  int timeout_ms = 120'000;             // kill then
 };
 
 inline std::filesystem::path default_model() {
@@ -53,7 +54,8 @@ inline ProgramResult run_program(const std::vector<std::string>& arguments,
                                  const ProgramOptions& options = {}) {
   int in[2], out[2], err[2];
   if (pipe(in) != 0 || pipe(err) != 0) std::abort();
-  if (options.output_is_terminal ? openpty(&out[0], &out[1], nullptr, nullptr, nullptr) != 0 : pipe(out) != 0)
+  const winsize size = {.ws_row = 24, .ws_col = options.terminal_columns, .ws_xpixel = 0, .ws_ypixel = 0};
+  if (options.output_is_terminal ? openpty(&out[0], &out[1], nullptr, nullptr, &size) != 0 : pipe(out) != 0)
     std::abort();
   const pid_t child = fork();
   if (child == 0) {

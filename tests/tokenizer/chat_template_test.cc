@@ -135,6 +135,18 @@ TEST(ChatTemplate, VicunaIsBuiltIn) {
       "detailed, and polite answers to the user's questions. USER: Hi ASSISTANT:");
 }
 
+TEST(ChatTemplate, EndsBehindTheMessagesWithoutAGenerationPrompt) {
+  TemplateInputs inputs;
+  for (const bool adds : {true, false}) {
+    inputs.add_generation_prompt = adds;
+    const auto spans = ChatTemplate::parse("vicuna")->render(std::vector<ChatMessage>{{Role::kUser, "Hi"}},
+                                                             kConstants, inputs);
+    ASSERT_TRUE(spans) << spans.error().message;
+    EXPECT_EQ(text_of(*spans).ends_with("USER: Hi ASSISTANT:"), adds);
+    EXPECT_EQ(text_of(*spans).ends_with("USER: Hi "), !adds) << text_of(*spans);
+  }
+}
+
 // Templates that we carry, and the one that is built in.
 std::vector<std::string> all_sources() {
   std::vector<std::string> sources = {"vicuna"};

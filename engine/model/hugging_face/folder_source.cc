@@ -4,6 +4,7 @@
 #include <system_error>
 #include <utility>
 
+#include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/model/hugging_face/families.h"
 #include "engine/model/hugging_face/vocabulary_defaults.h"
@@ -118,6 +119,7 @@ Result<FolderSource> FolderSource::open(const fs::path& folder) {
   family->translate(translation);
   translation.finish();
   if (config.problem()) return *config.problem();
+  translation.metadata.add_text("general.type", "model");
   translation.metadata.add_text("general.name", name_of(folder));
   FolderSource source(std::move(files), std::move(translation.metadata));
   source.format_ = std::move(format);
@@ -145,20 +147,34 @@ Result<void> FolderSource::make_tensors(const std::vector<TensorRecipe>& recipes
                        "\" is missing; download the repository again",
                    missing};
     }
+    std::uint64_t stored_bytes = 0;
     for (const OpenedWeight& weight : weights) {
-      for (const SafetensorsTensor* tensor : weight.tensors) taken_[tensor] = true;
+      for (const SafetensorsTensor* tensor : weight.tensors) {
+        taken_[tensor] = true;
+        stored_bytes += tensor->num_bytes;
+      }
     }
+    const bool is_packed = !weights.empty() && !weights.front().is_plain;
     auto made = make_tensor(recipe, std::move(weights));
     if (!made) {
       Error error = std::move(made).error();
       error.message = path_for_message(path()) + ": " + error.message;
       return error;
     }
+    if (is_packed) count_unpacked(*made, stored_bytes);
     by_name_.emplace(recipe.name, tensors_.size());
     tensors_.push_back(made->tensor);
     made_.push_back(*std::move(made));
   }
   return {};
+}
+
+void FolderSource::count_unpacked(const MadeTensor& made, std::uint64_t stored_bytes) {
+  const auto type = made.tensor.type();
+  if (!type || kernels::traits_of(*type).quantised) return;
+  ++num_unpacked_;
+  packed_bytes_ += stored_bytes;
+  unpacked_bytes_ += made.tensor.num_bytes;
 }
 
 void FolderSource::add_untaken(const std::vector<std::string>& ignored) {
@@ -220,6 +236,14 @@ bool FolderSource::has_chat_template() const {
 SamplingAdvice FolderSource::sampling_advice() const {
   const auto advice = read_generation_defaults(path());
   return advice ? *advice : SamplingAdvice();
+}
+
+std::string FolderSource::notice() const {
+  if (num_unpacked_ == 0) return {};
+  const auto bytes = [](std::uint64_t count) { return bytes_text(static_cast<std::int64_t>(count)); };
+  return count_text(num_unpacked_, "packed weight") + (num_unpacked_ == 1 ? " becomes" : " become") +
+         " floats, " + bytes(unpacked_bytes_) + " instead of " + bytes(packed_bytes_) +
+         ", since no kernel multiplies with such groups; --quantization makes them smaller";
 }
 
 }  // namespace octavo::model

@@ -42,6 +42,7 @@ class FolderSource final : public ModelSource {
   Result<tokenizer::Vocabulary> read_vocabulary() const override;
   bool has_chat_template() const override;
   SamplingAdvice sampling_advice() const override;
+  std::string notice() const override;
 
   Result<void> verify_unchanged() const override { return files_->verify_unchanged(); }
 
@@ -49,6 +50,7 @@ class FolderSource final : public ModelSource {
   FolderSource(std::unique_ptr<SafetensorsFiles> files, Metadata metadata)
       : files_(std::move(files)), metadata_(std::move(metadata)) {}
   Result<void> make_tensors(const std::vector<TensorRecipe>& recipes, const WeightFormat* format);
+  void count_unpacked(const MadeTensor& made, std::uint64_t stored_bytes);
   void add_untaken(const std::vector<std::string>& ignored);
   std::size_t index_of(const SourceTensor& tensor) const {
     return static_cast<std::size_t>(&tensor - tensors_.data());
@@ -62,6 +64,9 @@ class FolderSource final : public ModelSource {
   std::map<std::string, std::size_t, std::less<>> by_name_;
   std::map<std::string, std::string, std::less<>> stored_names_;
   std::map<const SafetensorsTensor*, bool> taken_;
+  // Tensors of packed weights that no kernel multiplies with as they are packed, so that they become floats.
+  std::size_t num_unpacked_ = 0;
+  std::uint64_t packed_bytes_ = 0, unpacked_bytes_ = 0;  // of these: in the files, in memory
 };
 
 // Whether a folder is meant to be one.

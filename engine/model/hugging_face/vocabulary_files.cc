@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -414,6 +415,25 @@ Result<Vocabulary> read_vocabulary(const std::filesystem::path& folder) {
   OCTAVO_TRY_VOID(settle_meanings(configs, tokenizer, builder));
   OCTAVO_TRY_VOID(vocabulary::read_chat_template(folder, configs.tokenizer, builder.vocabulary()));
   return std::move(builder).finish();
+}
+
+Result<UnusedMeanings> read_unused_meanings(const std::filesystem::path& folder,
+                                            const Vocabulary& vocabulary) {
+  OCTAVO_TRY(const Configs configs, read_configs(folder));
+  const auto meaning = [&](const char* name, const char* key) -> Result<std::optional<TokenId>> {
+    bool is_said = false;
+    OCTAVO_TRY(const std::optional<std::string> text, find_special(configs, name, is_said));
+    const auto found = text ? std::ranges::find(vocabulary.tokens, *text) : vocabulary.tokens.end();
+    if (found != vocabulary.tokens.end())
+      return std::optional(static_cast<TokenId>(found - vocabulary.tokens.begin()));
+    const std::optional<std::int64_t> id = find_whole(text_config(configs.model), key);
+    const bool is_token = id && *id >= 0 && *id < std::ssize(vocabulary.tokens);
+    return is_token ? std::optional(static_cast<TokenId>(*id)) : std::nullopt;
+  };
+  UnusedMeanings meanings;
+  OCTAVO_TRY(meanings.unknown, meaning("unk_token", "unk_token_id"));
+  OCTAVO_TRY(meanings.padding, meaning("pad_token", "pad_token_id"));
+  return meanings;
 }
 
 }  // namespace octavo::model

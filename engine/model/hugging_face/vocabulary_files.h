@@ -9,6 +9,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 
 #include "engine/base/result.h"
 #include "engine/tokenizer/tokenizer.h"
@@ -25,5 +26,13 @@ namespace octavo::model {
 // Errors: kNotFound when there is no vocabulary, kDamagedFile for what contradicts itself, kUnsupported for
 // what nothing here can do, by its name in the file.
 Result<tokenizer::Vocabulary> read_vocabulary(const std::filesystem::path& folder);
+
+// Tokens with a meaning that the engine has no use for, and that other programs look for in a file.
+struct UnusedMeanings {
+  std::optional<TokenId> unknown, padding;
+};
+// By tokenizer_config.json or special_tokens_map.json, else config.json. `vocabulary` is the folder's.
+Result<UnusedMeanings> read_unused_meanings(const std::filesystem::path& folder,
+                                            const tokenizer::Vocabulary& vocabulary);
 
 }  // namespace octavo::model

@@ -2,25 +2,27 @@
 import collections
 import threading
 import warnings
+from dataclasses import fields
 from typing import Dict, Iterator, List, Optional, Sequence, Union
 
 from . import _engine
+from .chats import chat_of
 from .outputs import CompletionOutput, RequestOutput, request_output_of
 from .sampling_params import BeamSearchParams, SamplingParams
+from .tokenizer import Tokenizer
+from .vllm_names import CALL_REFUSED, CALL_WITHOUT_MEANING, LLM_REFUSED, LLM_WITHOUT_MEANING, settle
 
 _POLL_SECONDS = 0.1  # how soon Ctrl+C is noticed
 
 # vLLM's, and the engine's own.
 _OPTIONS = {"device", "threads", "dtype", "kv_cache_dtype", "preemption_mode", "block_size", "num_kv_blocks", "kv_cache_memory",
             "gpu_memory_utilization", "swap_space", "max_model_len", "max_num_seqs", "max_num_batched_tokens", "enable_prefix_caching",
-            "tensor_parallel_size", "enforce_eager"}
-# Of vLLM, with the values that change nothing here; others get a warning.
-_WITHOUT_MEANING = {"tokenizer": (None,), "tokenizer_mode": ("auto",), "skip_tokenizer_init": (False,), "trust_remote_code": (False,),
-                    "quantization": (None,), "revision": (None,), "tokenizer_revision": (None,), "cpu_offload_gb": (0,),
-                    "max_seq_len_to_capture": (8192,), "disable_custom_all_reduce": (False,), "disable_log_stats": (True, False),
-                    "enable_chunked_prefill": (None, True), "download_dir": (None,), "load_format": ("auto",), "hf_token": (None,),
-                    "disable_async_output_proc": (False,), "worker_use_ray": (False,), "max_context_len_to_capture": (None,),
-                    "distributed_executor_backend": (None,), "use_v2_block_manager": (True,)}
+            "tensor_parallel_size", "enforce_eager", "quantization"}
+# What a checkpoint says of itself, so that naming it changes nothing.
+_PACKED = {"awq", "awq_marlin", "gptq", "gptq_marlin", "gptq_marlin_24", "squeezellm", "compressed-tensors", "mxfp4", "fp8", "modelopt",
+           "modelopt_fp4", "gguf"}
+# Of vLLM, with another name here.
+_OTHER_NAMES = {"num_gpu_blocks_override": ("num_kv_blocks", int), "kv_cache_memory_bytes": ("kv_cache_memory", lambda count: count >> 20)}
 
 
 class LLM:
@@ -29,22 +31,30 @@ class LLM:
     Any thread may call it. An error is a ValueError, FileNotFoundError, MemoryError, OSError or RuntimeError with one sentence.
     """
 
-    def __init__(self, model: str = "", *, seed: Optional[int] = None, **options):
-        unknown = sorted(set(options) - _OPTIONS - set(_WITHOUT_MEANING))
-        if unknown:
-            raise TypeError(f"LLM() has no option '{unknown[0]}'")
-        for name in [name for name in options if name in _WITHOUT_MEANING]:
-            value = options.pop(name)
-            if name == "tokenizer" and value == model:
-                continue
-            if value not in _WITHOUT_MEANING[name]:
-                warnings.warn(f"{name}={value!r} means nothing to this engine and is ignored", stacklevel=2)
+    def __init__(self, model: str = "", *, tokenizer: Optional[str] = None, seed: Optional[int] = None, generation_config: str = "auto",
+                 override_generation_config: Optional[dict] = None, **options):
+        settle("LLM", {name: value for name, value in options.items() if name not in _OPTIONS | set(_OTHER_NAMES)}, LLM_WITHOUT_MEANING,
+               LLM_REFUSED, stacklevel=2)
+        if tokenizer not in (None, model):
+            warnings.warn(f"LLM: tokenizer={tokenizer!r} is ignored; the model's own is used", stacklevel=2)
+        if generation_config not in ("auto", "vllm"):
+            raise ValueError(f"LLM does not have generation_config={generation_config!r}: give 'auto', 'vllm' or override_generation_config")
+        options = {name: value for name, value in options.items() if name in _OPTIONS or name in _OTHER_NAMES}
+        for name, (own, convert) in _OTHER_NAMES.items():
+            if (value := options.pop(name, None)) is not None:
+                options[own] = convert(value)
+        packed = options.pop("quantization") if options.get("quantization") in _PACKED else None
         for name in ("gpu_memory_utilization", "swap_space"):
             if options.get(name) is not None:
                 options[name] = float(options[name])
         self._seed = seed
         self._engine = _engine.Engine({"model": str(model), **options})
         self._description = self._engine.description()
+        if packed == "fp8" and self._description["weight_type"] in ("F32", "F16", "BF16"):
+            raise ValueError("LLM: quantization='fp8' is for a checkpoint that is in FP8 already; Q8_0 makes other weights 8 bits wide")
+        self._tokenizer = Tokenizer(self._engine, self._description)
+        advice = self._description["sampling_advice"] if generation_config == "auto" else {}
+        self._default_sampling = {**advice, **_sampling_of(override_generation_config or {})}
         self._polling = threading.Lock()
         self._news: Dict[int, collections.deque] = {}  # of each running request, what nobody read yet
         self._decoded: Dict[int, str] = {}
@@ -54,24 +64,33 @@ class LLM:
     # ---- answers
 
     def generate(self, prompts, sampling_params: Union[None, SamplingParams, Sequence[SamplingParams]] = None,
-                 use_tqdm: bool = False, prompt_token_ids=None) -> List[RequestOutput]:
-        """All prompts together; answers in their order. A prompt is a text, a list of token ids, {"prompt": text} or
-        {"prompt_token_ids": ids}. Ctrl+C ends them all."""
+                 prompt_token_ids=None, **vllm) -> List[RequestOutput]:
+        """All prompts together; answers in their order. A prompt is a text, in which special tokens count as such, a list of
+        token ids, {"prompt": text} or {"prompt_token_ids": ids}. Ctrl+C ends them all."""
+        settle("LLM.generate", vllm, CALL_WITHOUT_MEANING, CALL_REFUSED, stacklevel=2)
         if prompts is None:
             prompts = prompt_token_ids
         prompts = _listed(prompts)
         params = self._params_for(sampling_params, len(prompts))
         return self._run([self._submit(prompt, one) for prompt, one in zip(prompts, params)])
 
-    def chat(self, messages, sampling_params: Union[None, SamplingParams, Sequence[SamplingParams]] = None,
-             use_tqdm: bool = False) -> List[RequestOutput]:
-        """One chat, or a list of chats: lists of {"role": ..., "content": ...}, through the model's template."""
+    def chat(self, messages, sampling_params: Union[None, SamplingParams, Sequence[SamplingParams]] = None, use_tqdm: bool = False, *,
+             add_generation_prompt: bool = True, continue_final_message: bool = False, tools: Optional[List[dict]] = None,
+             chat_template_kwargs: Optional[dict] = None, **vllm) -> List[RequestOutput]:
+        """One chat, or a list of chats: lists of {"role": ..., "content": ...}, through the model's template.
+
+        With continue_final_message=True and add_generation_prompt=False the last message is the beginning of the answer.
+        """
+        settle("LLM.chat", vllm, CALL_WITHOUT_MEANING, CALL_REFUSED, stacklevel=2)
         chats = [messages] if messages and isinstance(messages[0], dict) else list(messages)
         params = self._params_for(sampling_params, len(chats))
-        return self._run([self._submit_chat(chat, one) for chat, one in zip(chats, params)])
+        made = [chat_of(chat, add_generation_prompt=add_generation_prompt, continue_final_message=continue_final_message, tools=tools,
+                        template_values=chat_template_kwargs) for chat in chats]
+        return self._run([self._submit_chat(chat, one) for chat, one in zip(made, params)])
 
-    def beam_search(self, prompts, params: BeamSearchParams) -> List[RequestOutput]:
+    def beam_search(self, prompts, params: BeamSearchParams, **vllm) -> List[RequestOutput]:
         """As generate(): as many outputs as beams, the best first."""
+        settle("LLM.beam_search", vllm, CALL_WITHOUT_MEANING, CALL_REFUSED, stacklevel=2)
         return self._run([self._submit(prompt, params) for prompt in _listed(prompts)])
 
     def stream(self, prompt, sampling_params: Optional[SamplingParams] = None) -> Iterator[RequestOutput]:
@@ -80,7 +99,8 @@ class LLM:
 
     def stream_chat(self, messages, sampling_params: Optional[SamplingParams] = None) -> Iterator[RequestOutput]:
         """As stream(), of a chat."""
-        return self._stream(self._submit_chat(messages, self._params_for(sampling_params, 1)[0]))
+        chat = chat_of(messages, add_generation_prompt=True, continue_final_message=False)
+        return self._stream(self._submit_chat(chat, self._params_for(sampling_params, 1)[0]))
 
     def abort(self, request_id: Union[str, int]) -> None:
         """Ends a request; its answer has what there is, with finish_reason "abort". From any thread."""
@@ -88,16 +108,20 @@ class LLM:
 
     # ---- tokens
 
+    def get_tokenizer(self, lora_request=None) -> Tokenizer:
+        settle("LLM.get_tokenizer", {"lora_request": lora_request}, {}, CALL_REFUSED, stacklevel=2)
+        return self._tokenizer
+
     def encode(self, text: str, add_special_tokens: bool = True) -> List[int]:
         """Special tokens in the text count as such, as in Hugging Face's tokenizers."""
-        return self._engine.encode(text, add_special_tokens)
+        return self._tokenizer.encode(text, add_special_tokens)
 
     def decode(self, token_ids: Sequence[int], skip_special_tokens: bool = True) -> str:
-        return self._engine.decode(list(token_ids), skip_special_tokens)
+        return self._tokenizer.decode(token_ids, skip_special_tokens)
 
     def get_default_sampling_params(self) -> SamplingParams:
-        """What the makers of the model advise, where they do."""
-        return SamplingParams(**self._description["sampling_advice"])
+        """What the makers of the model advise, where they do, and override_generation_config over it."""
+        return SamplingParams(**self._default_sampling)
 
     @property
     def description(self) -> dict:
@@ -129,9 +153,8 @@ class LLM:
             return self._started(lambda: self._engine.submit_text(prompt, self._values(params)), prompt, params)
         return self._started(lambda: self._engine.submit_tokens([int(token) for token in prompt], self._values(params)), None, params)
 
-    def _submit_chat(self, messages, params):
-        pairs = [(message["role"], message["content"]) for message in messages]
-        return self._started(lambda: self._engine.submit_chat(pairs, self._values(params)), None, params)
+    def _submit_chat(self, chat, params):
+        return self._started(lambda: self._engine.submit_chat(chat, self._values(params)), None, params)
 
     def _started(self, submit, prompt, params):
         with self._polling:  # or its first news could come before its place
@@ -215,3 +238,10 @@ def _listed(prompts) -> list:
         return [prompts]
     prompts = list(prompts)
     return [prompts] if prompts and isinstance(prompts[0], int) else prompts
+
+
+def _sampling_of(generation_config: dict) -> dict:
+    """A generation_config of Hugging Face as SamplingParams: max_new_tokens is max_tokens, and what is no field of these says nothing."""
+    known = {one.name for one in fields(SamplingParams)}
+    renamed = {"max_tokens" if name == "max_new_tokens" else name: value for name, value in generation_config.items()}
+    return {name: value for name, value in renamed.items() if name in known}

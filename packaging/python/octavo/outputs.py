@@ -36,19 +36,20 @@ class RequestOutput:
     metrics: Optional[dict] = field(default=None, repr=False)
 
 
-def _ranked(token_id, logprob, alternatives, decode):
-    """The token and the alternatives by id; alternatives are likeliest first."""
-    ranked = {other: Logprob(value, rank, decode(other)) for rank, (other, value) in enumerate(alternatives, 1)}
+def _ranked(token_id, logprob, alternatives, decode, has_ranks=True):
+    """The token and the alternatives by id. With `has_ranks` these are the likeliest, best first."""
+    ranked = {other: Logprob(value, rank if has_ranks else None, decode(other)) for rank, (other, value) in enumerate(alternatives, 1)}
     if token_id not in ranked:
         ranked[token_id] = Logprob(logprob, None, decode(token_id))
     return ranked
 
 
-def completion_of(output: dict, logprobs: Optional[int], decode) -> CompletionOutput:
-    rows = None
-    if logprobs is not None:
+def completion_of(output: dict, params, decode) -> CompletionOutput:
+    rows, chosen = None, getattr(params, "logprob_token_ids", None)
+    if chosen or getattr(params, "logprobs", None) is not None:
         tops = output["top_logprobs"] or [[] for _ in output["token_ids"]]
-        rows = [_ranked(token, logprob, top, decode) for token, logprob, top in zip(output["token_ids"], output["logprobs"], tops)]
+        rows = [_ranked(token, logprob, top, decode, has_ranks=not chosen)
+                for token, logprob, top in zip(output["token_ids"], output["logprobs"], tops)]
     return CompletionOutput(output["index"], output["text"], list(output["token_ids"]), output["cumulative_logprob"], rows,
                             output["finish_reason"], output["stop_reason"])
 
@@ -59,6 +60,6 @@ def request_output_of(request_id: int, prompt: Optional[str], answer: dict, para
         tops = answer["prompt_top_logprobs"] or [[] for _ in answer["prompt_token_ids"]]
         prompt_logprobs = [None if logprob is None else _ranked(token, logprob, top, decode)
                            for token, logprob, top in zip(answer["prompt_token_ids"], answer["prompt_logprobs"], tops)]
-    outputs = [completion_of(output, getattr(params, "logprobs", None), decode) for output in answer["outputs"]]
+    outputs = [completion_of(output, params, decode) for output in answer["outputs"]]
     return RequestOutput(str(request_id), prompt, list(answer["prompt_token_ids"]), prompt_logprobs, outputs, True,
                          answer["num_cached_tokens"])
