@@ -86,9 +86,7 @@ struct SchedulerOptions {
   AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
   MemoryManager memory_manager = MemoryManager::kPaged;
   BatchingPolicy batching_policy = BatchingPolicy::kIteration;
-  // A start leaves one free block for each running sequence beside 1 % of the pool. False: 1 % only, the
-  // paper's rule, which holds more tokens and preempts more often.
-  bool reserve_block_per_sequence = true;
+  AdmissionReserve admission_reserve = AdmissionReserve::kLookAhead;
   bool prefill_first = false;  // a step that computes known tokens extends no output: for measurements
   Speculation speculative = Speculation::kOff;
   std::int32_t num_speculative_tokens = kMostRowsWithDrafts - 1;  // of a sequence in a step, at most

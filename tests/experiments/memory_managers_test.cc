@@ -72,7 +72,7 @@ const SteadyState& paged_by_the_papers_rule(std::int32_t block_size) {
   const auto [entry, is_new] = known.try_emplace(block_size);
   if (is_new) {
     scheduler::SchedulerOptions options = paper_pool(MemoryManager::kPaged, block_size);
-    options.reserve_block_per_sequence = false;
+    options.admission_reserve = AdmissionReserve::kOnePercent;
     entry->second = run_saturated({.options = options, .num_measured_steps = 100'000}, sharegpt_lengths());
   }
   return entry->second;
