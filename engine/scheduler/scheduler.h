@@ -21,8 +21,9 @@
 //                              could not run alone in the empty pool
 //   preemption                 by swap to the host pool or by recompute, whichever was measured to be cheaper
 //                              (preemption_choice.h); a full host pool falls back to recompute
-//   admission                  the whole prompt must fit and leave a watermark; nothing starts in a step that
-//                              preempted
+//   admission                  the whole prompt must fit and leave what will be taken in the next steps
+//                              (policy.h, block_forecast.h); nothing starts in a step that preempted
+//   waits in place             who needs a block that an end in the next steps will free does not preempt
 //   shared steps               beside outputs that are extended, prompts get as many rows as keep the step
 //   near
 //                              its target (step_budget.h); alone they get all

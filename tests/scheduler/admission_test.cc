@@ -36,7 +36,7 @@ TEST(Admission, ALookAheadLeavesWhatIsTakenInTheNextStepsAndNoMore) {
 
 TEST(Admission, ALookAheadCountsOnWhoEnds) {
   for (const std::int32_t num_left : {8, 40}) {
-    Harness harness(options_with(20));
+    Harness harness(looking_ahead(20));
     harness.submit(request_of(1, 150, 10 + num_left));
     for (int i = 0; i < 10; ++i) harness.step();
     harness.submit(request_of(2, 128, 40));
@@ -48,7 +48,7 @@ TEST(Admission, ALookAheadCountsOnWhoEnds) {
 
 TEST(Admission, ALookAheadDoesNotCountOnBlocksThatOthersHoldToo) {
   for (const std::int32_t num_blocks : {20, 21}) {
-    Harness harness(options_with(num_blocks));
+    Harness harness(looking_ahead(num_blocks));
     harness.submit(request_of(1, 144, 40));
     harness.step();
     SimulatedRequest second = request_of(1, 144, 8);  // ends soon, and has one block of its own

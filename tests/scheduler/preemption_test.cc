@@ -19,8 +19,6 @@ SchedulerOptions swapping(std::int32_t num_blocks, std::int32_t num_host_blocks,
   return options;
 }
 
-constexpr RequestId kFirst{1}, kSecond{2}, kThird{3};
-
 // Two requests of five blocks that want more than the pool has: the second gives way.
 void submit_two(Harness& harness) {
   harness.submit(request_of(1, 70, 40));
@@ -57,7 +55,7 @@ TEST(Preemption, NobodyGivesWayForABlockThatSomebodyIsAboutToLetGo) {
 }
 
 TEST(Preemption, WhoWaitsForAnEndKeepsWhatItHasAndGoesOnBehindIt) {
-  Harness harness(options_with(13));
+  Harness harness(looking_ahead(13));
   harness.submit(request_of(1, 81, 30));
   harness.submit(request_of(2, 76, 40));
   int num_alone = 0;
@@ -74,7 +72,7 @@ TEST(Preemption, WhoWaitsForAnEndKeepsWhatItHasAndGoesOnBehindIt) {
 }
 
 TEST(Preemption, TheOldestWaitsForNobody) {
-  Harness harness(options_with(13));
+  Harness harness(looking_ahead(13));
   harness.submit(request_of(1, 76, 40));
   harness.submit(request_of(2, 81, 30));
   const auto step = harness.run_until_preempted(kSecond);
