@@ -194,8 +194,8 @@ std::int32_t MemoryRules::least_to_leave(const StepView& step, std::int32_t num_
   return 0;
 }
 
-// By those who ran before the step, each a token a step from then on. Who ends gives back all it has, also
-// what it shares; and who did not outlive the step may have been cancelled before it.
+// By those who run, each a token a step from then on. Who ends gives back all it has, also what it shares;
+// who did not outlive the step may have been cancelled before it; and who came back in it may end, too.
 std::int32_t MemoryRules::least_taken_ahead(const StepView& step) const {
   const auto blocks_for = [&](std::int32_t num_tokens) {
     return (num_tokens + script_.options.block_size - 1) / script_.options.block_size;
@@ -204,14 +204,19 @@ std::int32_t MemoryRules::least_taken_ahead(const StepView& step) const {
   for (std::int32_t ahead = 1; ahead <= scheduler::kStepsAhead; ++ahead) {
     std::int32_t num_taken = 0;
     for (const SequenceSnapshot& sequence : step.before.sequences) {
-      if (sequence.state != SequenceState::kRunning) continue;
+      const bool ran = sequence.state == SequenceState::kRunning;
+      const bool runs = state_in(step.after, sequence) == SequenceState::kRunning;
+      if (!ran && !runs) continue;
       const ScriptedRequest& asked = runner_.asked(sequence.request_id);
       const std::int32_t num_output = sequence.num_tokens - sequence.num_prompt_tokens;
       const std::int32_t num_left = std::min((asked.embedding ? 1 : asked.max_tokens) - num_output,
                                              script_.options.max_model_len - sequence.num_tokens);
-      const bool goes_on = state_in(step.after, sequence) == SequenceState::kRunning && ahead < num_left;
-      num_taken += goes_on ? blocks_for(sequence.num_tokens + ahead) - blocks_for(sequence.num_tokens)
-                           : -static_cast<std::int32_t>(sequence.block_table.size());
+      const std::int32_t num_known = blocks_for(sequence.num_tokens);
+      if (!runs || ahead >= num_left) {
+        num_taken -= std::max(num_known, static_cast<std::int32_t>(sequence.block_table.size()));
+      } else if (ran) {
+        num_taken += blocks_for(sequence.num_tokens + ahead) - num_known;
+      }
     }
     most = std::max(most, num_taken);
   }
