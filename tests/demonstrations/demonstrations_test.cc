@@ -224,8 +224,10 @@ TEST_F(Demonstration, EightSamplesShareTheirPrompt) {
 TEST_F(Demonstration, ARunWithoutAHostPoolFinishes) {
   const auto requests = mixed_requests(5, 24, 60);
   const auto roomy = open_default_model({.num_kv_blocks = 2000});
-  const auto tight = open_default_model(
-      {.num_kv_blocks = 44, .swap_space = 0.0, .preemption_mode = PreemptionPolicy::kSwap});
+  const auto tight = open_default_model({.num_kv_blocks = 44,
+                                         .swap_space = 0.0,
+                                         .preemption_mode = PreemptionPolicy::kSwap,
+                                         .admission_reserve = AdmissionReserve::kOnePercent});
   EXPECT_EQ(first_difference(run_together(*tight, requests), run_together(*roomy, requests)), "");
   EXPECT_EQ(tight->kv_totals().num_host_blocks, 0);
   EXPECT_EQ(tight->kv_totals().preempted_swap, 0);
