@@ -41,7 +41,7 @@ scheduler::SchedulerOptions scheduler_options(const EngineOptions& options,
           .admit_after_preemption = options.admit_after_preemption,
           .memory_manager = options.memory_manager,
           .batching_policy = options.batching_policy,
-          .reserve_block_per_sequence = options.reserve_block_per_sequence,
+          .admission_reserve = options.admission_reserve,
           .prefill_first = options.prefill_first,
           .speculative = options.speculative,
           .num_speculative_tokens = num_speculative_tokens(options)};

@@ -142,10 +142,14 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
       {{"resumed", AdmissionAfterPreemption::kResumed}, {"completed", AdmissionAfterPreemption::kCompleted}},
       "When to admit new requests after a preemption: once the preempted ones run again, or once they have "
       "finished");
-  command.add_flag("--reserve-block-per-sequence,!--no-reserve-block-per-sequence",
-                   options.reserve_block_per_sequence,
-                   "Admit a request only if one block per running sequence stays free, on top of 1 % of the "
-                   "pool (default: on)");
+  add_choice<AdmissionReserve>(
+      command, "--admission-reserve", options.admission_reserve,
+      {{"look-ahead", AdmissionReserve::kLookAhead},
+       {"block-per-sequence", AdmissionReserve::kBlockPerSequence},
+       {"one-percent", AdmissionReserve::kOnePercent}},
+      "Blocks to leave free when a request is admitted; look-ahead: what running ones need in the next "
+      "steps; "
+      "block-per-sequence: 1 % of the pool and one per running sequence; one-percent: 1 % of the pool");
   add_choice<MemoryManager>(
       command, "--memory-manager", options.memory_manager,
       {{"paged", MemoryManager::kPaged},

@@ -34,6 +34,13 @@ enum class AdmissionAfterPreemption {
   kCompleted,  // every preempted group has ended: the paper's rule
 };
 
+// What a start beside others leaves of the pool.
+enum class AdmissionReserve {
+  kLookAhead,         // what will be taken in the next steps, by what is known of lengths
+  kBlockPerSequence,  // for comparison: 1 %, and one block for each running sequence
+  kOnePercent,        // the paper's rule
+};
+
 // How KV memory is given out. All but kPaged are the baselines of Kwon et al. 2023
 // (arXiv:2309.06180), section 6.1: one contiguous chunk for each output, reserved at its start, of a
 // power of two of blocks; nothing is shared.
@@ -71,8 +78,7 @@ struct EngineOptions {
   bool enable_prefix_caching = true;
   PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;
   AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
-  // A start leaves a block for each running sequence, beside 1 % of the pool
-  bool reserve_block_per_sequence = true;
+  AdmissionReserve admission_reserve = AdmissionReserve::kLookAhead;
   MemoryManager memory_manager = MemoryManager::kPaged;         // others: for comparison
   BatchingPolicy batching_policy = BatchingPolicy::kIteration;  // others: for comparison
   Speculation speculative = Speculation::kOff;

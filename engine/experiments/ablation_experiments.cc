@@ -164,10 +164,23 @@ std::unique_ptr<ExperimentRun> start_figure_19(const ExperimentOptions& options)
 
 // ---- our policy and the paper's
 
+// What a start leaves free, in the queue of figure 2.
+struct Reserve {
+  const char* name;
+  AdmissionReserve reserve;
+  bool tells_lengths;
+};
+constexpr std::array kReserves = {
+    Reserve{"1 % (the paper's)", AdmissionReserve::kOnePercent, true},
+    Reserve{"a block for each sequence", AdmissionReserve::kBlockPerSequence, true},
+    Reserve{"a look ahead", AdmissionReserve::kLookAhead, true},
+    Reserve{"a look ahead, lengths not told", AdmissionReserve::kLookAhead, false}};
+
 std::unique_ptr<ExperimentRun> start_policy(const ExperimentOptions& options) {
   struct Variant {
     std::string name;
     scheduler::SchedulerOptions policy;
+    bool tells_lengths = true;
   };
   auto variants = std::make_shared<std::vector<Variant>>();
   const auto add = [&](const char* name, auto change) {
@@ -178,13 +191,19 @@ std::unique_ptr<ExperimentRun> start_policy(const ExperimentOptions& options) {
   add("the paper's", [](auto&) {});
   add("none starts until the preempted have ended",
       [](auto& policy) { policy.admit_after_preemption = AdmissionAfterPreemption::kCompleted; });
-  add("a block kept for each sequence", [](auto& policy) { policy.reserve_block_per_sequence = true; });
+  add("a block kept for each sequence",
+      [](auto& policy) { policy.admission_reserve = AdmissionReserve::kBlockPerSequence; });
+  add("a look ahead", [](auto& policy) { policy.admission_reserve = AdmissionReserve::kLookAhead; });
   add("chunks of what is left of 512 rows", [](auto& policy) { policy.max_num_batched_tokens = 512; });
   add("steps of 60 ms beside outputs", [](auto& policy) { policy.target_step_us = 60'000; });
   add("prompts before outputs", [](auto& policy) { policy.prefill_first = true; });
   variants->push_back({"our default", our_policy(kSlots13B)});
+  variants->push_back({"our default, lengths not told", our_policy(kSlots13B), /*tells_lengths=*/false});
+  variants->push_back({"our default, a block kept for each sequence", our_policy(kSlots13B)});
+  variants->back().policy.admission_reserve = AdmissionReserve::kBlockPerSequence;
   struct Results {
     std::vector<ServingFigures> served, saturated;
+    std::array<SteadyState, kReserves.size()> by_reserve;
   };
   auto results = std::make_shared<Results>();
   results->served.resize(variants->size());
@@ -194,11 +213,24 @@ std::unique_ptr<ExperimentRun> start_policy(const ExperimentOptions& options) {
     parts.push_back([variants, results, options, i](const KeepGoing& keep_going) {
       ServingSetup setup =
           serving_setup(kA100x1, kOpt13B, (*variants)[i].policy, sharegpt_requests(), options);
+      setup.engine.tells_lengths = (*variants)[i].tells_lengths;
       setup.rate = 1.8;
       results->served[i] = run_serving(setup, keep_going);
       setup.rate = 0.0;
       setup.num_requests = std::max(1, static_cast<std::int32_t>(4'000 * options.time_share));
       results->saturated[i] = run_serving(setup, keep_going);
+    });
+  }
+  for (std::size_t i = 0; i < kReserves.size(); ++i) {
+    parts.push_back([results, options, i](const KeepGoing& keep_going) {
+      scheduler::SchedulerOptions policy = paper_pool(MemoryManager::kPaged);
+      policy.admission_reserve = kReserves[i].reserve;
+      results->by_reserve[i] = run_saturated(
+          {.options = policy,
+           .tells_lengths = kReserves[i].tells_lengths,
+           .num_measured_steps = static_cast<std::int32_t>(200'000 * options.time_share),
+           .seed = options.seed},
+          sharegpt_lengths(), [&](double, const SteadyState&) { return !keep_going || keep_going(); });
     });
   }
   return std::make_unique<RunOfFunctions>(
@@ -222,6 +254,20 @@ std::unique_ptr<ExperimentRun> start_policy(const ExperimentOptions& options) {
         }
         plot.lines = {std::move(line)};
         report.plots = {std::move(plot)};
+        for (std::size_t i = 0; i < kReserves.size(); ++i) {
+          if (!is_done[variants->size() + i]) continue;
+          const std::string name = std::string("figure 2's queue, ") + kReserves[i].name + ": ";
+          const SteadyState& state = results->by_reserve[i];
+          report.figures.push_back(
+              compared(name + "tokens held", "%", state.memory.tokens_held(), 96.3, {}, "figure 2"));
+          report.figures.push_back(
+              compared(name + "preemptions a request", "", state.preemptions_per_request, {}, {}, ""));
+        }
+        report.notes.push_back(
+            "A look ahead knows what running requests take in the next 17 steps, and from max_tokens which "
+            "of them "
+            "end. Where lengths are not told, outputs end when the model says so: then the pool has to keep "
+            "blocks for all of them, or preempt. No rule of admission holds more without preempting more.");
         return report;
       });
 }

@@ -138,7 +138,7 @@ scheduler::SchedulerOptions papers_policy(MemoryManager manager, std::int32_t nu
                                       .max_model_len = kMaxModelLen,
                                       .enable_prefix_caching = false,
                                       .memory_manager = manager,
-                                      .reserve_block_per_sequence = false};
+                                      .admission_reserve = AdmissionReserve::kOnePercent};
   if (manager == MemoryManager::kPaged) options.num_host_blocks = options.num_blocks;
   return options;
 }

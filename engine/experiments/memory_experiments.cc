@@ -34,7 +34,7 @@ GoOn as_go_on(const KeepGoing& keep_going) {
 
 scheduler::SchedulerOptions saturated_policy(MemoryManager manager) {
   scheduler::SchedulerOptions policy = paper_pool(manager);
-  policy.reserve_block_per_sequence = false;
+  policy.admission_reserve = AdmissionReserve::kOnePercent;
   return policy;
 }
 

@@ -63,7 +63,7 @@ class SaturatedQueue {
       : experiment_(experiment),
         lengths_(lengths),
         uniform_(experiment.seed),
-        engine_({experiment.options, experiment.num_outputs, experiment.beams}) {}
+        engine_({experiment.options, experiment.num_outputs, experiment.beams, experiment.tells_lengths}) {}
 
   SteadyState run(const GoOn& go_on) {
     const std::int32_t num_steps = experiment_.num_warm_up_steps + experiment_.num_measured_steps;

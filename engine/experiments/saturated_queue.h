@@ -17,6 +17,7 @@ struct Experiment {
   scheduler::SchedulerOptions options;
   std::int32_t num_outputs = 1;            // of every request
   const BeamSearches* beams = nullptr;     // then the outputs are beams
+  bool tells_lengths = true;               // ScriptedEngine::Setup
   std::int32_t num_warm_up_steps = 4'000;  // two of the longest outputs: the empty start is forgotten
   std::int32_t num_measured_steps = 200'000;
   std::uint64_t seed = 1;

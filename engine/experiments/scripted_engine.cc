@@ -49,7 +49,9 @@ RequestId ScriptedEngine::add(const ScriptedRequest& request) {
 
 SamplingParams ScriptedEngine::sampling_of(RequestLengths lengths) const {
   SamplingParams sampling{
-      .n = setup_.num_outputs, .max_tokens = lengths.num_output_tokens, .ignore_eos = true};
+      .n = setup_.num_outputs,
+      .max_tokens = setup_.tells_lengths ? lengths.num_output_tokens : setup_.options.max_model_len,
+      .ignore_eos = true};
   if (searches_beams()) sampling.beam_width = setup_.num_outputs;
   return sampling;
 }

@@ -37,6 +37,9 @@ class ScriptedEngine {
     scheduler::SchedulerOptions options;
     std::int32_t num_outputs = 1;         // of every request
     const BeamSearches* beams = nullptr;  // then the outputs are beams; outlives the engine
+    // As the authors' clients ask: max_tokens is how long an output becomes. False: as long as it may be, as
+    // where an output ends when the model says so.
+    bool tells_lengths = true;
   };
 
   explicit ScriptedEngine(const Setup& setup);

@@ -4,8 +4,13 @@ namespace octavo::scheduler {
 
 std::int32_t watermark_blocks(const PoolLevel& level) {
   if (level.num_running_sequences == 0) return 0;
-  const std::int32_t num_for_sequences = level.reserves_block_per_sequence ? level.num_running_sequences : 0;
-  return (level.num_blocks + 99) / 100 + num_for_sequences;
+  const std::int32_t one_percent = (level.num_blocks + 99) / 100;
+  switch (level.reserve) {
+    case AdmissionReserve::kLookAhead: return level.num_taken_ahead;
+    case AdmissionReserve::kBlockPerSequence: return one_percent + level.num_running_sequences;
+    case AdmissionReserve::kOnePercent: return one_percent;
+  }
+  return one_percent;
 }
 
 AllocStatus admission_status(const BlockDemand& demand, const PoolLevel& level) {

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "engine/api/engine_options.h"
+
 namespace octavo::scheduler {
 
 enum class AllocStatus {
@@ -17,7 +19,8 @@ struct PoolLevel {
   std::int32_t num_available = 0;  // free or cached
   std::int32_t num_promised = 0;   // of these, blocks that running groups need when they fork
   std::int32_t num_running_sequences = 0;
-  bool reserves_block_per_sequence = true;
+  AdmissionReserve reserve = AdmissionReserve::kLookAhead;
+  std::int32_t num_taken_ahead = 0;  // by these and the group in the next steps: BlockForecast::most_taken()
 };
 
 struct BlockDemand {
@@ -26,9 +29,9 @@ struct BlockDemand {
   std::int32_t num_taken = 0;
 };
 
-// Blocks kept free against thrashing: 1 % of the pool, rounded up (the paper's authors' code:
-// watermark 0.01), and one for each running sequence, which will need its next one soon,
-// unless the level says otherwise.
+// Blocks that a start leaves, so that what runs need not give way at once: what is known to be taken in the
+// next steps; or 1 % of the pool, rounded up (the paper's authors' code: watermark 0.01), with or without one
+// for each running sequence.
 std::int32_t watermark_blocks(const PoolLevel& level);
 
 // All known tokens must fit and leave the watermark. It is waived when nothing runs, so that what fits the

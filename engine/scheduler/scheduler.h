@@ -21,8 +21,9 @@
 //                              could not run alone in the empty pool
 //   preemption                 by swap to the host pool or by recompute, whichever was measured to be cheaper
 //                              (preemption_choice.h); a full host pool falls back to recompute
-//   admission                  the whole prompt must fit and leave a watermark; nothing starts in a step that
-//                              preempted
+//   admission                  the whole prompt must fit and leave what will be taken in the next steps
+//                              (policy.h, block_forecast.h); nothing starts in a step that preempted
+//   waits in place             who needs a block that an end in the next steps will free does not preempt
 //   shared steps               beside outputs that are extended, prompts get as many rows as keep the step
 //   near
 //                              its target (step_budget.h); alone they get all
@@ -86,9 +87,7 @@ struct SchedulerOptions {
   AdmissionAfterPreemption admit_after_preemption = AdmissionAfterPreemption::kResumed;
   MemoryManager memory_manager = MemoryManager::kPaged;
   BatchingPolicy batching_policy = BatchingPolicy::kIteration;
-  // A start leaves one free block for each running sequence beside 1 % of the pool. False: 1 % only, the
-  // paper's rule, which holds more tokens and preempts more often.
-  bool reserve_block_per_sequence = true;
+  AdmissionReserve admission_reserve = AdmissionReserve::kLookAhead;
   bool prefill_first = false;  // a step that computes known tokens extends no output: for measurements
   Speculation speculative = Speculation::kOff;
   std::int32_t num_speculative_tokens = kMostRowsWithDrafts - 1;  // of a sequence in a step, at most

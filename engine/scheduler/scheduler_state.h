@@ -12,6 +12,7 @@
 #include "engine/block/block_manager.h"
 #include "engine/scheduler/allocation_strategy.h"
 #include "engine/scheduler/background_turns.h"
+#include "engine/scheduler/block_forecast.h"
 #include "engine/scheduler/group_queue.h"
 #include "engine/scheduler/policy.h"
 #include "engine/scheduler/scheduler.h"
@@ -80,6 +81,9 @@ struct Scheduler::State {
   void list_rows(SchedulerOutput& output);
 
   void attach_ready(SequenceGroup& group, SchedulerOutput& output);
+  bool waits_for_an_end(const SequenceGroup& group, const SequenceGroup* first_to_end) const;
+  const SequenceGroup* first_to_end() const;
+  bool ends_as_told(const SequenceGroup& group) const;
   bool make_room(SequenceGroup& group, SchedulerOutput& output);
   bool release_pins_for_progress();
   void grow_group(SequenceGroup& group, SchedulerOutput& output);
@@ -105,7 +109,9 @@ struct Scheduler::State {
   std::int32_t num_slots_to_draft_in(const Sequence& sequence) const;
   void list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output);
   void list_samples(SequenceGroup& group, Sequence& sequence, ScheduledSequence& row) const;
-  PoolLevel level() const;
+  PoolLevel level(const SequenceGroup* starting = nullptr) const;
+  std::int32_t num_taken_ahead(const SequenceGroup* starting) const;
+  void look_ahead(const SequenceGroup& group, BlockForecast& forecast) const;
   std::int32_t most_running_sequences() const;
 
   // ---- scheduler_view.cc

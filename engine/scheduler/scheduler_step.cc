@@ -81,13 +81,49 @@ bool Scheduler::State::has_part(const SequenceGroup& group) const {
 
 // Older groups come first, so that the blocks of younger ones are still there to be taken.
 void Scheduler::State::grow_running(SchedulerOutput& output) {
+  for (const auto& group : queue.all()) group->is_paused = false;
+  const SequenceGroup* const first = first_to_end();
   for (std::size_t i = 0; i < queue.running().size(); ++i) {
     SequenceGroup& group = *queue.running()[i];
     if (!has_part(group)) return;  // nor have those behind it
     attach_ready(group, output);
+    group.is_paused = waits_for_an_end(group, first);
+    if (group.is_paused) continue;
     if (!make_room(group, output)) return;
     grow_group(group, output);
   }
+}
+
+// Nobody gives way for a block that will be there in a few steps: who wants it waits for it, with all that it
+// has. The oldest group goes on in any case, and so does the one that is waited for, so that a wait has an
+// end and nobody starves. (The lines stay what they are: a background group does give way.)
+bool Scheduler::State::waits_for_an_end(const SequenceGroup& group, const SequenceGroup* first_to_end) const {
+  if (first_to_end == nullptr || first_to_end == &group || queue.running().front().get() == &group)
+    return false;
+  return group.is_decoding() && queue.running().back()->priority == group.priority &&
+         allocation->num_blocks_to_grow(group) > blocks.num_available();
+}
+
+// By what is told of lengths, and if it is soon.
+const SequenceGroup* Scheduler::State::first_to_end() const {
+  if (options.admission_reserve != AdmissionReserve::kLookAhead) return nullptr;
+  const SequenceGroup* first = nullptr;
+  std::int32_t num_least = kStepsAhead + 1;
+  for (const auto& group : queue.running()) {
+    if (!ends_as_told(*group)) continue;
+    std::int32_t num_left = 0;
+    for (const Sequence& sequence : std::as_const(*group).live())
+      num_left = std::max(num_left, group->num_tokens_left(sequence, options.max_model_len));
+    if (num_left >= num_least) continue;
+    num_least = num_left;
+    first = group.get();
+  }
+  return first;
+}
+
+// Gets a row in every step until then, unless it is paused.
+bool Scheduler::State::ends_as_told(const SequenceGroup& group) const {
+  return group.is_decoding() && !(is_mixed && group.priority == RequestPriority::kBackground);
 }
 
 // Sequences that waited for a sibling to compute what both start with.
@@ -206,7 +242,7 @@ std::int32_t Scheduler::State::num_blocks_as_large_as_states(std::int32_t num_st
 void Scheduler::State::give_rows_to_decodes(StepBudget& budget) {
   decoding.clear();
   for (const auto& group : queue.running()) {
-    if (!group->is_decoding() || !has_part(*group)) continue;
+    if (!group->is_decoding() || group->is_paused || !has_part(*group)) continue;
     for (Sequence& sequence : group->live()) {
       if (sequence.is_computing()) decoding.push_back(&sequence);
     }
@@ -299,7 +335,7 @@ bool Scheduler::State::rules_allow(const SequenceGroup& group, bool nothing_ran)
 }
 
 AllocStatus Scheduler::State::may_start(SequenceGroup& group) {
-  const PoolLevel pool = level();
+  const PoolLevel pool = level(&group);
   const bool has_seats = pool.num_running_sequences == 0 ||
                          pool.num_running_sequences + group.num_seats() <= most_running_sequences();
   if (!has_seats) return AllocStatus::kLater;
@@ -391,15 +427,40 @@ std::int32_t Scheduler::State::most_running_sequences() const {
   return std::min(most_sequences_of_request(), options.max_num_batched_tokens);
 }
 
-PoolLevel Scheduler::State::level() const {
+// As it is for a group that wants to start; none: for nobody else.
+PoolLevel Scheduler::State::level(const SequenceGroup* starting) const {
   PoolLevel level{.num_blocks = options.num_blocks,
                   .num_available = blocks.num_available(),
-                  .reserves_block_per_sequence = options.reserve_block_per_sequence};
+                  .reserve = options.admission_reserve};
+  if (level.reserve == AdmissionReserve::kLookAhead) level.num_taken_ahead = num_taken_ahead(starting);
   for (const auto& group : queue.running()) {
     level.num_running_sequences += group->num_seats();
     level.num_promised += group->num_blocks_promised(options.block_size);
+    if (group->is_paused) level.num_promised += allocation->num_blocks_to_grow(*group);
   }
   return level;
+}
+
+std::int32_t Scheduler::State::num_taken_ahead(const SequenceGroup* starting) const {
+  BlockForecast forecast(options.block_size);
+  for (const auto& group : queue.running()) look_ahead(*group, forecast);
+  if (starting != nullptr) look_ahead(*starting, forecast);
+  return forecast.most_taken();
+}
+
+// What others hold too, what stays pinned and what is in the host pool does not come free with an end.
+void Scheduler::State::look_ahead(const SequenceGroup& group, BlockForecast& forecast) const {
+  const bool comes_free = ends_as_told(group) && group.lead().status == SequenceStatus::kRunning &&
+                          group.retention != RetentionClass::kPinned;
+  for (const Sequence& sequence : group.live()) {
+    const std::int32_t num_left = group.num_tokens_left(sequence, options.max_model_len);
+    std::optional<std::int32_t> num_own;
+    if (comes_free && num_left <= kStepsAhead) {
+      num_own = static_cast<std::int32_t>(std::ranges::count_if(
+          sequence.table.blocks(), [&](BlockId block) { return blocks.pool().at(block).ref_count == 1; }));
+    }
+    forecast.add(sequence.num_tokens(), num_left, num_own);
+  }
 }
 
 // ---- guesses

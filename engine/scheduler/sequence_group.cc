@@ -111,6 +111,11 @@ bool SequenceGroup::is_decoding() const {
   return std::ranges::all_of(sequences, [](const Sequence& s) { return !s.is_live() || s.is_caught_up(); });
 }
 
+std::int32_t SequenceGroup::num_tokens_left(const Sequence& sequence, std::int32_t max_model_len) const {
+  const std::int32_t num_output = sequence.num_tokens() - sequence.num_prompt_tokens();
+  return std::min(sampling.max_tokens - num_output, max_model_len - sequence.num_tokens());
+}
+
 std::vector<block::MovingTable> SequenceGroup::tables() {
   std::vector<block::MovingTable> tables;
   for (Sequence& sequence : live()) {

@@ -61,8 +61,10 @@ class SequenceGroup {
   std::vector<Sequence> sequences;
   bool was_admitted = false;   // once, at any time
   bool was_preempted = false;  // once, at any time
-  PromptAccount account;       // of the newest start; num_computed stays 0 until it is asked for
-  PrefixMiss miss;             // of the first start
+  // Runs, but not in the step that is being made: it waits for blocks that somebody will soon let go.
+  bool is_paused = false;
+  PromptAccount account;  // of the newest start; num_computed stays 0 until it is asked for
+  PrefixMiss miss;        // of the first start
 
   LiveSequences<Sequence> live() { return LiveSequences<Sequence>(sequences); }
   LiveSequences<const Sequence> live() const { return LiveSequences<const Sequence>(sequences); }
@@ -88,6 +90,8 @@ class SequenceGroup {
   }
   // Every live sequence only extends itself by one token a step.
   bool is_decoding() const;
+  // Tokens that a sequence of the group still gets, at most.
+  std::int32_t num_tokens_left(const Sequence& sequence, std::int32_t max_model_len) const;
 
   // Prompt log-probabilities need each row's logits, and a mean its hidden state.
   bool reads_prefix_cache() const {

@@ -65,8 +65,9 @@ TEST_F(Demonstration, Number2TwelveChatsFinishOnAPoolForThree) {
   std::vector<RequestOutput> alone;
   for (const GenerationRequest& chat : chats) alone.push_back(run_alone(*roomy, chat));
   for (const PreemptionPolicy mode : {PreemptionPolicy::kSwap, PreemptionPolicy::kRecompute}) {
-    const auto tight = open_default_model(
-        {.num_kv_blocks = 3 * 8, .preemption_mode = mode, .reserve_block_per_sequence = false});
+    const auto tight = open_default_model({.num_kv_blocks = 3 * 8,
+                                           .preemption_mode = mode,
+                                           .admission_reserve = AdmissionReserve::kOnePercent});
     EXPECT_EQ(first_difference(run_together(*tight, chats), alone), "");
     const KvTotals totals = tight->kv_totals();
     EXPECT_GT(totals.preempted_swap + totals.preempted_recompute, 0);
@@ -163,7 +164,7 @@ TEST_F(Demonstration, Number7SwappingOutAndInDoesNotBreakAStream) {
   const auto tight = open_default_model({.num_kv_blocks = 19,
                                          .enable_prefix_caching = false,
                                          .preemption_mode = PreemptionPolicy::kSwap,
-                                         .reserve_block_per_sequence = false});
+                                         .admission_reserve = AdmissionReserve::kOnePercent});
   const auto outputs = run_together(*tight, {older, younger});
   EXPECT_EQ(first_difference(outputs, alone), "");
   const KvTotals totals = tight->kv_totals();
@@ -223,8 +224,10 @@ TEST_F(Demonstration, EightSamplesShareTheirPrompt) {
 TEST_F(Demonstration, ARunWithoutAHostPoolFinishes) {
   const auto requests = mixed_requests(5, 24, 60);
   const auto roomy = open_default_model({.num_kv_blocks = 2000});
-  const auto tight = open_default_model(
-      {.num_kv_blocks = 44, .swap_space = 0.0, .preemption_mode = PreemptionPolicy::kSwap});
+  const auto tight = open_default_model({.num_kv_blocks = 44,
+                                         .swap_space = 0.0,
+                                         .preemption_mode = PreemptionPolicy::kSwap,
+                                         .admission_reserve = AdmissionReserve::kOnePercent});
   EXPECT_EQ(first_difference(run_together(*tight, requests), run_together(*roomy, requests)), "");
   EXPECT_EQ(tight->kv_totals().num_host_blocks, 0);
   EXPECT_EQ(tight->kv_totals().preempted_swap, 0);

@@ -139,7 +139,7 @@ std::vector<Conditions> all_conditions() {
         .num_kv_blocks = 26,
         .num_states = 12,  // of recurrent layers: hardly one for each that runs
         .preemption_mode = PreemptionPolicy::kSwap,
-        .reserve_block_per_sequence = false},
+        .admission_reserve = AdmissionReserve::kOnePercent},
        true},
       {"blocks of 32, recomputing, nothing cached",
        {.threads = 3,
@@ -148,7 +148,7 @@ std::vector<Conditions> all_conditions() {
         .max_num_batched_tokens = 50,
         .enable_prefix_caching = false,
         .preemption_mode = PreemptionPolicy::kRecompute,
-        .reserve_block_per_sequence = false},
+        .admission_reserve = AdmissionReserve::kOnePercent},
        true},
       {"blocks of 5, few at once, guessing ahead",
        {.threads = 1,
@@ -170,7 +170,7 @@ std::vector<Conditions> conditions_of_windows() {
         .num_window_blocks = 30,
         .max_num_batched_tokens = 20,
         .preemption_mode = PreemptionPolicy::kSwap,
-        .reserve_block_per_sequence = false},
+        .admission_reserve = AdmissionReserve::kOnePercent},
        true},
       {"window parts of 16 tokens, recomputing",
        {.threads = 1,
@@ -178,7 +178,7 @@ std::vector<Conditions> conditions_of_windows() {
         .num_window_blocks = 22,
         .max_num_batched_tokens = 16,
         .preemption_mode = PreemptionPolicy::kRecompute,
-        .reserve_block_per_sequence = false},
+        .admission_reserve = AdmissionReserve::kOnePercent},
        true},
       {"window parts of 5 tokens, guessing ahead",
        {.threads = 3,
@@ -332,9 +332,9 @@ TEST(Identity, AGroupThatOutgrowsThePoolGivesWhatItGivesInALargeOne) {
 
 // The request that is run a thousand times, in the middle of others that are never the same.
 TEST(Identity, AThousandRunsOfARequestGiveOneOutput) {
-  const auto engine =
-      open_tiny({.num_kv_blocks = 20, .max_num_batched_tokens = 48, .reserve_block_per_sequence = false},
-                kernels::usable_instruction_sets().front());
+  const auto engine = open_tiny(
+      {.num_kv_blocks = 20, .max_num_batched_tokens = 48, .admission_reserve = AdmissionReserve::kOnePercent},
+      kernels::usable_instruction_sets().front());
   simulation::Random random(8);
   GenerationRequest request = mixed_requests(9, 4, 10, kWords)[3];
   request.sampling.max_tokens = 8;

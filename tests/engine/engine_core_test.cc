@@ -596,7 +596,7 @@ class EngineCoreOnASmallPool : public EngineCoreTest {
                         .max_model_len = 100,
                         .num_host_blocks = 8,
                         .preemption_mode = PreemptionPolicy::kSwap,
-                        .reserve_block_per_sequence = false}) {}
+                        .admission_reserve = AdmissionReserve::kOnePercent}) {}
 };
 
 TEST_F(EngineCoreOnASmallPool, WhatOutgrowsThePoolEndsWithLengthAndSaysWhy) {

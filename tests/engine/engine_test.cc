@@ -113,8 +113,10 @@ TEST(Engine, NoPrefixCacheGivesTheSameTokens) {
 
 TEST(Engine, PreemptionGivesTheSameTokens) {
   OCTAVO_NEEDS_DEFAULT_MODEL();
-  const auto engine = open_default_model(
-      {.num_kv_blocks = 40, .max_num_seqs = 64, .preemption_mode = PreemptionPolicy::kRecompute});
+  const auto engine = open_default_model({.num_kv_blocks = 40,
+                                          .max_num_seqs = 64,
+                                          .preemption_mode = PreemptionPolicy::kRecompute,
+                                          .admission_reserve = AdmissionReserve::kOnePercent});
   const auto answers = run_together(*engine, twenty_requests());
   expect_same_answers(answers);
   EXPECT_GT(engine->kv_totals().preempted_recompute, 0);

@@ -89,8 +89,10 @@ TEST(StructuredOutput, IsTheSameWhateverRunsBesideIt) {
     }
   }
   for (const PreemptionPolicy mode : {PreemptionPolicy::kSwap, PreemptionPolicy::kRecompute}) {
-    const auto engine =
-        open_default_model({.num_kv_blocks = 9, .max_model_len = 128, .preemption_mode = mode});
+    const auto engine = open_default_model({.num_kv_blocks = 9,
+                                            .max_model_len = 128,
+                                            .preemption_mode = mode,
+                                            .admission_reserve = AdmissionReserve::kOnePercent});
     EXPECT_EQ(tokens_of(run_together(*engine, mixed_requests())), alone);
     const KvTotals totals = engine->kv_totals();
     EXPECT_GT(totals.preempted_swap + totals.preempted_recompute, 0) << "the pool was large enough for all";

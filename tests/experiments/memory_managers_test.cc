@@ -72,7 +72,7 @@ const SteadyState& paged_by_the_papers_rule(std::int32_t block_size) {
   const auto [entry, is_new] = known.try_emplace(block_size);
   if (is_new) {
     scheduler::SchedulerOptions options = paper_pool(MemoryManager::kPaged, block_size);
-    options.reserve_block_per_sequence = false;
+    options.admission_reserve = AdmissionReserve::kOnePercent;
     entry->second = run_saturated({.options = options, .num_measured_steps = 100'000}, sharegpt_lengths());
   }
   return entry->second;
@@ -94,22 +94,40 @@ TEST(PagedManager, WastesLessThanFourPercent) {
   EXPECT_NEAR(ours.batched_requests, kPaperPagedBatched, 0.10 * kPaperPagedBatched);
 }
 
-// Our own rule leaves a block for each running sequence as well, so that most of what starts also finishes.
-TEST(PagedManager, GivesTwoPointsOfMemoryForHalfOfThePreemptionsByDefault) {
+SteadyState paged_with(AdmissionReserve reserve, bool tells_lengths, const std::string& name) {
+  scheduler::SchedulerOptions options = paper_pool(MemoryManager::kPaged);
+  options.admission_reserve = reserve;
+  const SteadyState state =
+      run_saturated({.options = options, .tells_lengths = tells_lengths, .num_measured_steps = 100'000},
+                    sharegpt_lengths());
+  print_at_end({kMemorySection, "paged, " + name, {}, {}, state.memory.tokens_held()});
+  print_at_end({kPreemptionSection, "paged, " + name, {}, {}, state.preemptions_per_request, ""});
+  return state;
+}
+
+// A look ahead leaves what will be taken, and nobody gives way for what is about to come back.
+TEST(PagedManager, WastesLessThanFourPercentByDefaultWithoutMorePreemptionsThanABlockForEachSequenceBrings) {
   const SteadyState& papers = paged_by_the_papers_rule(16);
-  const SteadyState ours = run_saturated(
-      {.options = paper_pool(MemoryManager::kPaged), .num_measured_steps = 100'000}, sharegpt_lengths());
-  print_at_end({kMemorySection, "paged, our rule of admission", {}, {}, ours.memory.tokens_held()});
   print_at_end({kPreemptionSection,
                 "paged, the paper's rule of admission",
                 {},
                 {},
                 papers.preemptions_per_request,
                 ""});
-  print_at_end(
-      {kPreemptionSection, "paged, our rule of admission", {}, {}, ours.preemptions_per_request, ""});
-  EXPECT_GE(ours.memory.tokens_held(), papers.memory.tokens_held() - 2.0);
+  const SteadyState ours =
+      paged_with(paper_pool(MemoryManager::kPaged).admission_reserve, true, "our rule of admission");
+  const SteadyState blocks =
+      paged_with(AdmissionReserve::kBlockPerSequence, true, "a block for each sequence");
+  EXPECT_GE(ours.memory.tokens_held(), 96.0);
+  EXPECT_LE(ours.preemptions_per_request, blocks.preemptions_per_request);
+  EXPECT_GE(ours.memory.tokens_held(), blocks.memory.tokens_held() + 1.0);
   EXPECT_LE(ours.preemptions_per_request, papers.preemptions_per_request / 2.0);
+}
+
+TEST(PagedManager, HoldsAsMuchAsWithABlockForEachSequenceWhereLengthsAreNotTold) {
+  const SteadyState ours = paged_with(AdmissionReserve::kLookAhead, false, "our rule, lengths not told");
+  EXPECT_GE(ours.memory.tokens_held(), 94.5);
+  EXPECT_LE(ours.preemptions_per_request, paged_by_the_papers_rule(16).preemptions_per_request / 2.0);
 }
 
 TEST(PagedManager, HoldsByBlockSizeWhatTheSimulationSays) {

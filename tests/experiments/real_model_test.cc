@@ -77,7 +77,7 @@ ModelRun run_model(MemoryManager manager) {
   options.max_model_len = kMaxModelLen / kScale;
   options.enable_prefix_caching = false;
   options.memory_manager = manager;
-  options.reserve_block_per_sequence = false;
+  options.admission_reserve = AdmissionReserve::kOnePercent;
   options.target_step_ms = 0;  // how many prompts start together is no matter of the machine
   const auto engine = open_default_model(options);
   OutputCollector collector;

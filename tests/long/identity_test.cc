@@ -24,8 +24,9 @@ constexpr std::int32_t kMostLogprobs = 1024;
 
 TEST(Identity, ARequestAmongRandomOthersGivesOneOutput) {
   OCTAVO_NEEDS_DEFAULT_MODEL();
-  const auto engine = open_default_model(
-      {.num_kv_blocks = 48, .max_num_batched_tokens = 96, .reserve_block_per_sequence = false});
+  const auto engine = open_default_model({.num_kv_blocks = 48,
+                                          .max_num_batched_tokens = 96,
+                                          .admission_reserve = AdmissionReserve::kOnePercent});
   simulation::Random random(1);
   GenerationRequest request = mixed_requests(2, 4, 8)[3];  // sampled, with penalties
   request.sampling.max_tokens = 8;

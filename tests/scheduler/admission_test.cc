@@ -9,14 +9,54 @@ namespace {
 
 // ---- the watermark
 
+std::size_t num_started_of_two(AdmissionReserve reserve, std::int32_t num_blocks, std::int32_t max_tokens) {
+  SchedulerOptions options = options_with(num_blocks);
+  options.admission_reserve = reserve;
+  Harness harness(options);
+  harness.submit(request_of(1, 160, max_tokens));
+  harness.submit(request_of(2, 160, max_tokens));
+  const std::size_t num_started = harness.step().sequences.size();
+  harness.run_until_idle();
+  return num_started;
+}
+
 TEST(Admission, WithoutABlockPerSequenceTheWatermarkIsOnePercent) {
-  for (const bool reserves : {true, false}) {
-    SchedulerOptions options = options_with(21);
-    options.reserve_block_per_sequence = reserves;
-    Harness harness(options);
-    harness.submit(request_of(1, 160, 2));
-    harness.submit(request_of(2, 160, 2));
-    EXPECT_EQ(harness.step().sequences.size(), reserves ? 1u : 2u) << "ten and ten leave one";
+  EXPECT_EQ(num_started_of_two(AdmissionReserve::kBlockPerSequence, 21, 2), 1u) << "ten and ten leave one";
+  EXPECT_EQ(num_started_of_two(AdmissionReserve::kOnePercent, 21, 2), 2u);
+}
+
+TEST(Admission, ALookAheadLeavesWhatIsTakenInTheNextStepsAndNoMore) {
+  constexpr auto kLookAhead = AdmissionReserve::kLookAhead;
+  EXPECT_EQ(num_started_of_two(kLookAhead, 20, 1), 2u) << "neither takes a block more";
+  EXPECT_EQ(num_started_of_two(kLookAhead, 21, 2), 1u) << "each takes one with its second token";
+  EXPECT_EQ(num_started_of_two(kLookAhead, 22, 2), 2u);
+  EXPECT_EQ(num_started_of_two(kLookAhead, 23, 40), 1u) << "each takes two in 17 steps";
+  EXPECT_EQ(num_started_of_two(kLookAhead, 24, 40), 2u);
+}
+
+TEST(Admission, ALookAheadCountsOnWhoEnds) {
+  for (const std::int32_t num_left : {8, 40}) {
+    Harness harness(looking_ahead(20));
+    harness.submit(request_of(1, 150, 10 + num_left));
+    for (int i = 0; i < 10; ++i) harness.step();
+    harness.submit(request_of(2, 128, 40));
+    EXPECT_EQ(harness.step().sequences.size(), num_left == 8 ? 2u : 1u);
+    harness.run_until_idle();
+    EXPECT_TRUE(harness.preemptions.empty());
+  }
+}
+
+TEST(Admission, ALookAheadDoesNotCountOnBlocksThatOthersHoldToo) {
+  for (const std::int32_t num_blocks : {20, 21}) {
+    Harness harness(looking_ahead(num_blocks));
+    harness.submit(request_of(1, 144, 40));
+    harness.step();
+    SimulatedRequest second = request_of(1, 144, 8);  // ends soon, and has one block of its own
+    second.prompt.push_back(3);
+    harness.submit(second);
+    harness.step();
+    harness.submit(request_of(2, 128, 40));
+    EXPECT_EQ(harness.step().sequences.size(), num_blocks == 20 ? 2u : 3u);
     harness.run_until_idle();
   }
 }

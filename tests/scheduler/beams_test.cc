@@ -10,8 +10,6 @@
 namespace octavo::scheduler {
 namespace {
 
-constexpr RequestId kFirst{1}, kSecond{2};
-
 // A scheduler with one beam request of twenty tokens, and the caller's side by hand.
 class Beams : public ::testing::Test {
  protected:

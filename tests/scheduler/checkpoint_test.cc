@@ -148,7 +148,7 @@ TEST(Checkpoint, APreemptedGroupRebuildsItsSharingFromStates) {
   SchedulerOptions options = with_states(8);
   options.num_blocks = 16;
   options.preemption_mode = PreemptionPolicy::kRecompute;
-  options.reserve_block_per_sequence = false;
+  options.admission_reserve = AdmissionReserve::kOnePercent;
   Harness harness(options);
   SimulatedRequest old = request_of(1, 64), young = request_of(2, 64);
   old.max_tokens = 120;

@@ -6,25 +6,38 @@ namespace octavo::scheduler {
 namespace {
 
 TEST(Policy, KeepsOnePercentAndABlockForEachRunningSequence) {
-  const PoolLevel level{.num_blocks = 1000, .num_available = 100, .num_running_sequences = 5};
+  const PoolLevel level{.num_blocks = 1000,
+                        .num_available = 100,
+                        .num_running_sequences = 5,
+                        .reserve = AdmissionReserve::kBlockPerSequence};
   EXPECT_EQ(watermark_blocks(level), 15);
   EXPECT_EQ(admission_status({.num_required = 85, .num_taken = 85}, level), AllocStatus::kOk);
   EXPECT_EQ(admission_status({.num_required = 86, .num_taken = 86}, level), AllocStatus::kLater);
 }
 
 TEST(Policy, RoundsTheOnePercentUp) {
-  EXPECT_EQ(watermark_blocks({.num_blocks = 40, .num_running_sequences = 1}), 2);
-  EXPECT_EQ(watermark_blocks({.num_blocks = 101, .num_running_sequences = 1}), 3);
+  constexpr auto kOnePercent = AdmissionReserve::kOnePercent;
+  EXPECT_EQ(watermark_blocks({.num_blocks = 40, .num_running_sequences = 1, .reserve = kOnePercent}), 1);
+  EXPECT_EQ(watermark_blocks({.num_blocks = 101, .num_running_sequences = 1, .reserve = kOnePercent}), 2);
 }
 
 TEST(Policy, KeepsOnePercentAloneWhenAsked) {
   const PoolLevel level{.num_blocks = 1000,
                         .num_available = 100,
                         .num_running_sequences = 5,
-                        .reserves_block_per_sequence = false};
+                        .reserve = AdmissionReserve::kOnePercent};
   EXPECT_EQ(watermark_blocks(level), 10);
   EXPECT_EQ(admission_status({.num_required = 90, .num_taken = 90}, level), AllocStatus::kOk);
   EXPECT_EQ(admission_status({.num_required = 91, .num_taken = 91}, level), AllocStatus::kLater);
+}
+
+TEST(Policy, KeepsWhatIsTakenInTheNextStepsOfAPoolOfAnySize) {
+  for (const std::int32_t num_blocks : {100, 100'000}) {
+    const PoolLevel level{
+        .num_blocks = num_blocks, .num_available = 10, .num_running_sequences = 5, .num_taken_ahead = 3};
+    EXPECT_EQ(admission_status({.num_required = 7, .num_taken = 7}, level), AllocStatus::kOk);
+    EXPECT_EQ(admission_status({.num_required = 8, .num_taken = 8}, level), AllocStatus::kLater);
+  }
 }
 
 TEST(Policy, WaivesTheWatermarkWhenNothingRuns) {
@@ -34,8 +47,11 @@ TEST(Policy, WaivesTheWatermarkWhenNothingRuns) {
 }
 
 TEST(Policy, BlocksInUseAlreadyCostNothingAndPromisedOnesAreGone) {
-  const PoolLevel level{
-      .num_blocks = 100, .num_available = 20, .num_promised = 10, .num_running_sequences = 2};
+  const PoolLevel level{.num_blocks = 100,
+                        .num_available = 20,
+                        .num_promised = 10,
+                        .num_running_sequences = 2,
+                        .reserve = AdmissionReserve::kBlockPerSequence};
   EXPECT_EQ(admission_status({.num_required = 30, .num_taken = 7}, level), AllocStatus::kOk);
   EXPECT_EQ(admission_status({.num_required = 30, .num_taken = 8}, level), AllocStatus::kLater);
 }

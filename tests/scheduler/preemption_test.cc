@@ -19,8 +19,6 @@ SchedulerOptions swapping(std::int32_t num_blocks, std::int32_t num_host_blocks,
   return options;
 }
 
-constexpr RequestId kFirst{1}, kSecond{2}, kThird{3};
-
 // Two requests of five blocks that want more than the pool has: the second gives way.
 void submit_two(Harness& harness) {
   harness.submit(request_of(1, 70, 40));
@@ -33,6 +31,54 @@ SequenceState state_of(const Harness& harness, RequestId request_id) {
   }
   ADD_FAILURE() << "request " << request_id.value << " is not there";
   return SequenceState::kWaiting;
+}
+
+// ---- who waits in place
+
+// The pool is full when the second of 13 blocks wants its seventh; the first has nine tokens more to get
+// then, or `num_more` beside these.
+std::size_t num_preempted_where_one_ends(AdmissionReserve reserve, std::int32_t num_more) {
+  SchedulerOptions options = options_with(13);
+  options.admission_reserve = reserve;
+  Harness harness(options);
+  harness.submit(request_of(1, 81, 30 + num_more));
+  harness.submit(request_of(2, 76, 40));
+  harness.run_until_idle();
+  EXPECT_EQ(harness.outputs.size(), 2u);
+  return harness.preemptions.size();
+}
+
+TEST(Preemption, NobodyGivesWayForABlockThatSomebodyIsAboutToLetGo) {
+  EXPECT_EQ(num_preempted_where_one_ends(AdmissionReserve::kLookAhead, 0), 0u);
+  EXPECT_EQ(num_preempted_where_one_ends(AdmissionReserve::kLookAhead, 30), 1u) << "that is too far ahead";
+  EXPECT_EQ(num_preempted_where_one_ends(AdmissionReserve::kBlockPerSequence, 0), 1u);
+}
+
+TEST(Preemption, WhoWaitsForAnEndKeepsWhatItHasAndGoesOnBehindIt) {
+  Harness harness(looking_ahead(13));
+  harness.submit(request_of(1, 81, 30));
+  harness.submit(request_of(2, 76, 40));
+  int num_alone = 0;
+  while (!harness.outputs.contains({kFirst, 0})) {
+    const bool is_alone = requests_in(harness.step()) == Requests{1};
+    num_alone += is_alone ? 1 : 0;
+    EXPECT_EQ(state_of(harness, kSecond), SequenceState::kRunning);
+  }
+  EXPECT_EQ(num_alone, 9);
+  harness.run_until_idle();
+  EXPECT_EQ(harness.num_prefill_tokens, 81 + 76) << "nothing is computed twice";
+  EXPECT_EQ((harness.outputs.at({kSecond, 0})),
+            Harness::expected_output(harness.request(kSecond), Harness::seed_of(kSecond), 0, 40));
+}
+
+TEST(Preemption, TheOldestWaitsForNobody) {
+  Harness harness(looking_ahead(13));
+  harness.submit(request_of(1, 76, 40));
+  harness.submit(request_of(2, 81, 30));
+  const auto step = harness.run_until_preempted(kSecond);
+  EXPECT_EQ(requests_in(step), Requests{1});
+  harness.run_until_idle();
+  EXPECT_EQ(harness.outputs.size(), 2u);
 }
 
 // ---- swap
@@ -101,7 +147,7 @@ TEST(Preemption, AGroupIsSwappedWholeAndASharedBlockOnce) {
 TEST(Preemption, AGroupSwappedInItsPromptComesBackWhenItNeedsNearlyTheWholePool) {
   SchedulerOptions options = swapping(19, 19);
   options.max_num_batched_tokens = 4;  // two for the older requests, two for the prompt
-  options.reserve_block_per_sequence = false;
+  options.admission_reserve = AdmissionReserve::kOnePercent;
   Harness harness(options);
   harness.submit(request_of(1, 15, 200));
   harness.submit(request_of(2, 15, 200));
@@ -226,7 +272,7 @@ TEST(Preemption, AGroupThatResumesBesideOthersHasARowForEachSequenceOrNone) {
     SchedulerOptions options = swapping(22, 22, PreemptionPolicy::kAuto);
     options.max_num_batched_tokens = budget;
     options.enable_prefix_caching = false;
-    options.reserve_block_per_sequence = false;
+    options.admission_reserve = AdmissionReserve::kOnePercent;
     Harness harness(options);
     const RequestId oldest = harness.submit(request_of(1, 100, 150));
     harness.submit(request_of(2, 40, 200));
@@ -331,7 +377,7 @@ void submit_beams_and_single(Harness& harness) {
 
 SchedulerOptions for_beams_and_single() {
   SchedulerOptions options = swapping(8, 8);
-  options.reserve_block_per_sequence = false;
+  options.admission_reserve = AdmissionReserve::kOnePercent;
   return options;
 }
 

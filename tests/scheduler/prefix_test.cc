@@ -48,7 +48,7 @@ TEST(PromptAccount, TellsTokensRestoredFromTheHostPool) {
   options.num_host_blocks = 12;
   options.preemption_mode = PreemptionPolicy::kSwap;
   options.enable_prefix_caching = false;
-  options.reserve_block_per_sequence = false;
+  options.admission_reserve = AdmissionReserve::kOnePercent;
   Harness harness(options);
   harness.submit(request_of(1, 32, 40));
   for (int i = 0; i < 20; ++i) harness.step();

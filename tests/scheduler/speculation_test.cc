@@ -246,7 +246,7 @@ class DictatedBesideAGroup : public Dictated, public testing::WithParamInterface
   static SchedulerOptions options() {
     SchedulerOptions options = speculating(GetParam(), 4);
     options.max_num_batched_tokens = 8;
-    options.reserve_block_per_sequence = false;
+    options.admission_reserve = AdmissionReserve::kOnePercent;
     return options;
   }
   DictatedBesideAGroup() : Dictated(options()) {}

@@ -115,8 +115,6 @@ TEST(StepBudget, BeforeAnythingWasMeasuredThereIsNoDraftBesideAPrompt) {
 
 // ---- in a step
 
-constexpr RequestId kFirst{1}, kSecond{2}, kThird{3};
-
 SchedulerOptions with_target(std::int32_t target_step_us) {
   SchedulerOptions options = options_with(1000);
   options.target_step_us = target_step_us;

@@ -19,8 +19,6 @@ template struct Opened<SchedulerState, scheduler::Scheduler, &scheduler::Schedul
 namespace octavo::scheduler {
 namespace {
 
-constexpr RequestId kFirst{1}, kSecond{2};
-
 const std::vector<BlockId>& table_of(const KvSnapshot& snapshot, std::size_t sequence) {
   return snapshot.sequences.at(sequence).block_table;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <variant>
 
+#include "engine/scheduler/block_forecast.h"
+
 namespace octavo::simulation {
 namespace {
 
@@ -114,12 +116,22 @@ void AdmissionRules::check_waiting(const StepView& step) {
   const std::int32_t num_left =
       options.num_blocks - num_used_at_admission(step) - num_required +
       (reads_cache(asked) && !memory_ends_exactly(options) ? num_live_hits(step, asked) : 0);
-  std::int32_t watermark = 0;
-  if (runners.num_sequences > 0) {
-    watermark =
-        (options.num_blocks + 99) / 100 + (options.reserve_block_per_sequence ? runners.num_sequences : 0);
+  if (num_left >= most_to_leave(runners.num_sequences))
+    problem_.note(waiting->request_id, "waits though it fits");
+}
+
+// By who starts beside so many sequences. A look ahead leaves less where it knows who ends.
+std::int32_t AdmissionRules::most_to_leave(std::int32_t num_running) const {
+  const scheduler::SchedulerOptions& options = script_.options;
+  if (num_running == 0) return 0;
+  const std::int32_t one_percent = (options.num_blocks + 99) / 100;
+  switch (options.admission_reserve) {
+    case AdmissionReserve::kLookAhead:
+      return (num_running + 1) * ((scheduler::kStepsAhead + options.block_size - 1) / options.block_size);
+    case AdmissionReserve::kBlockPerSequence: return one_percent + num_running;
+    case AdmissionReserve::kOnePercent: return one_percent;
   }
-  if (num_left >= watermark) problem_.note(waiting->request_id, "waits though it fits");
+  return 0;
 }
 
 // Whether what kept the first in the queue from starting can only have been the pool, seats or a peer. (Where

@@ -45,6 +45,7 @@ class AdmissionRules {
   };
 
   void check_waiting(const StepView& step);
+  std::int32_t most_to_leave(std::int32_t num_running) const;
   bool may_judge(const StepView& step, const SequenceSnapshot& waiting) const;
   Runners runners_of(const StepView& step, const ScriptedRequest& waiting) const;
   bool may_share(const ScriptedRequest& a, const ScriptedRequest& b) const;

@@ -75,12 +75,19 @@ class ScriptDrawer {
     if (random_.chance(0.1)) options.max_model_len = random_.between_powers(2, 5);
     options.enable_prefix_caching = random_.chance(0.85);
     options.prefill_first = random_.chance(0.1);
-    options.reserve_block_per_sequence = random_.chance(0.8);
+    draw_reserve(0.8);
     draw_policies();
     script_.clients.most_open = random_.between_powers(1, 6);
     script_.model.eos_period = random_.between_powers(4, 8);
     script_.model.invalid_logits_period = random_.chance(0.2) ? 2048 : 0;
     draw_speculation();
+  }
+
+  // With this chance one that keeps more than 1 % of the pool.
+  void draw_reserve(double chance) {
+    auto& reserve = script_.options.admission_reserve;
+    reserve = random_.chance(0.7) ? AdmissionReserve::kLookAhead : AdmissionReserve::kBlockPerSequence;
+    if (!random_.chance(chance)) reserve = AdmissionReserve::kOnePercent;
   }
 
   // Half of all lives, on texts that come again more or less often.
@@ -175,7 +182,7 @@ class ScriptDrawer {
     options.max_num_batched_tokens = random_.between(4, 8);
     options.max_num_seqs = options.max_num_batched_tokens;
     options.max_model_len = 160;
-    options.reserve_block_per_sequence = random_.chance(0.3);
+    draw_reserve(0.3);
     habits_.longest_prompt = random_.between(24, 48);
     habits_.longest_output = random_.between(8, 48);
     habits_.load = 2.0;

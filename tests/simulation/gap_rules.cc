@@ -31,6 +31,7 @@ void GapRules::check(const StepView& step, const std::optional<SimulatedRunner::
   if (!has_target_) return;
   if (step.device_failed) return gaps_.clear();
   if (timing) add(step, *timing);
+  forget_paused(step);
   for (const EngineEvent& event : step.events) {  // whoever was cancelled had no part in the step
     const auto* finished = std::get_if<OutputFinished>(&event);
     if (finished && finished->finish_reason == FinishReason::kAbort) forget(finished->request_id, 0);
@@ -110,6 +111,18 @@ void GapRules::end_gap(const Output& output) {
                                     std::to_string(static_cast<int>(gap.us)) +
                                     " us, beside others; at most " +
                                     std::to_string(static_cast<int>(gap.most_us)));
+}
+
+// Who waits for blocks, and not for prompts.
+void GapRules::forget_paused(const StepView& step) {
+  if (script_.options.admission_reserve != AdmissionReserve::kLookAhead) return;
+  for (const SequenceSnapshot& after : step.after.sequences) {
+    const auto before =
+        std::ranges::find(step.before.sequences, after.sequence_id, &SequenceSnapshot::sequence_id);
+    const bool is_due = before != step.before.sequences.end() && before->state == SequenceState::kRunning &&
+                        before->num_tokens - before->num_computed_tokens == 1;
+    if (is_due && after.num_computed_tokens == before->num_computed_tokens) forget(after.request_id, 0);
+  }
 }
 
 // This output and those behind it.

@@ -39,6 +39,7 @@ class GapRules {
   bool knows(double us_of_costliest_row) const;
   using Output = std::pair<RequestId, std::int32_t>;  // and its index; the beams of a search are one
   void end_gap(const Output& output);
+  void forget_paused(const StepView& step);
   void forget(RequestId request_id, std::int32_t first_output_index);
 
   const Script& script_;

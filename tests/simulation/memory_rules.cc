@@ -10,6 +10,8 @@
 #include <utility>
 #include <variant>
 
+#include "engine/scheduler/block_forecast.h"
+
 namespace octavo::simulation {
 namespace {
 
@@ -157,8 +159,8 @@ void MemoryRules::check_eviction(const StepView& step, std::size_t evicted,
 
 // ---- what is left free
 
-// Whoever starts beside others leaves 1 % of the pool, one block for each sequence that ran already, and what
-// groups that compute their prompt will need when they fork.
+// Whoever starts beside others leaves what the script's reserve says, and what groups that compute their
+// prompt will need when they fork.
 void MemoryRules::check_watermark(const StepView& step) {
   // (With two lines, who starts need not be the newest.)
   if (script_.options.memory_manager != MemoryManager::kPaged || has_both_lines_) return;
@@ -177,10 +179,48 @@ void MemoryRules::check_watermark(const StepView& step) {
   }
   const std::int32_t num_left = num_available(step.after);
   if (num_older == 0) return;
-  const std::int32_t watermark =
-      (script_.options.num_blocks + 99) / 100 + (script_.options.reserve_block_per_sequence ? num_older : 0);
-  if (num_left < watermark + num_promised(step, newest))
+  if (num_left < least_to_leave(step, num_older) + num_promised(step, newest))
     problem_.note(newest, "its start left fewer free blocks than the watermark");
+}
+
+// Beside so many sequences.
+std::int32_t MemoryRules::least_to_leave(const StepView& step, std::int32_t num_running) const {
+  const std::int32_t one_percent = (script_.options.num_blocks + 99) / 100;
+  switch (script_.options.admission_reserve) {
+    case AdmissionReserve::kLookAhead: return least_taken_ahead(step);
+    case AdmissionReserve::kBlockPerSequence: return one_percent + num_running;
+    case AdmissionReserve::kOnePercent: return one_percent;
+  }
+  return 0;
+}
+
+// By those who run, each a token a step from then on. Who ends gives back all it has, also what it shares;
+// who did not outlive the step may have been cancelled before it; and who came back in it may end, too.
+std::int32_t MemoryRules::least_taken_ahead(const StepView& step) const {
+  const auto blocks_for = [&](std::int32_t num_tokens) {
+    return (num_tokens + script_.options.block_size - 1) / script_.options.block_size;
+  };
+  std::int32_t most = 0;
+  for (std::int32_t ahead = 1; ahead <= scheduler::kStepsAhead; ++ahead) {
+    std::int32_t num_taken = 0;
+    for (const SequenceSnapshot& sequence : step.before.sequences) {
+      const bool ran = sequence.state == SequenceState::kRunning;
+      const bool runs = state_in(step.after, sequence) == SequenceState::kRunning;
+      if (!ran && !runs) continue;
+      const ScriptedRequest& asked = runner_.asked(sequence.request_id);
+      const std::int32_t num_output = sequence.num_tokens - sequence.num_prompt_tokens;
+      const std::int32_t num_left = std::min((asked.embedding ? 1 : asked.max_tokens) - num_output,
+                                             script_.options.max_model_len - sequence.num_tokens);
+      const std::int32_t num_known = blocks_for(sequence.num_tokens);
+      if (!runs || ahead >= num_left) {
+        num_taken -= std::max(num_known, static_cast<std::int32_t>(sequence.block_table.size()));
+      } else if (ran) {
+        num_taken += blocks_for(sequence.num_tokens + ahead) - num_known;
+      }
+    }
+    most = std::max(most, num_taken);
+  }
+  return most;
 }
 
 // ---- what is swapped
@@ -273,9 +313,8 @@ void MemoryRules::check_blocks_ahead(const StepView& step, SequenceId sequence_i
   // The guesses' blocks are the last that the sequence got.
   auto num_before = std::ranges::count_if(step.block_events, is_its) - num_ahead;
   const std::int32_t num_to_leave =
-      (script_.options.num_blocks + 99) / 100 + num_promised(step, kEveryRequest) +
-      (script_.options.reserve_block_per_sequence ? static_cast<std::int32_t>(step.after.sequences.size())
-                                                  : 0);
+      least_to_leave(step, static_cast<std::int32_t>(step.after.sequences.size())) +
+      num_promised(step, kEveryRequest);
   std::int32_t num_free = step.before.figures.free_blocks;
   for (std::size_t i = 0; i < step.block_events.size(); ++i) {
     const BlockEvent& event = step.block_events[i];

@@ -8,6 +8,7 @@
 #include <tuple>
 #include <variant>
 
+#include "engine/scheduler/block_forecast.h"
 #include "engine/scheduler/step_budget.h"
 
 namespace octavo::simulation {
@@ -143,7 +144,7 @@ void Rules::check_pause(const ScheduledStep& step, RequestId id) {
   if (others_run || !may_pause) problem_.note(id, "its sequences are not in one state");
 }
 
-// Whoever decodes extends itself in every step, unless prompts come first.
+// Whoever decodes extends itself in every step, unless prompts come first, or it waits for an end.
 void Rules::check_passed_over(const ScheduledStep& step) {
   if (script_.options.prefill_first || step.device_failed) return;
   std::map<RequestId, bool> decodes;  // of those who ran: all its sequences do, and one is to be extended
@@ -157,9 +158,31 @@ void Rules::check_passed_over(const ScheduledStep& step) {
   }
   for (const auto& [request_id, all_decode] : decodes) {
     if (all_decode && is_due.contains(request_id) && !step.had_rows(request_id) &&
-        !takes_turns(step, request_id) && num_running(step.after, request_id) > 0)
+        !takes_turns(step, request_id) && num_running(step.after, request_id) > 0 &&
+        !may_wait_for_an_end(step, request_id))
       problem_.note(request_id, "decodes, and was passed over");
   }
+}
+
+// It is not the oldest, it lacks a block, and somebody goes on who ends soon and gives blocks back.
+bool Rules::may_wait_for_an_end(const ScheduledStep& step, RequestId request_id) const {
+  const scheduler::SchedulerOptions& options = script_.options;
+  if (options.admission_reserve != AdmissionReserve::kLookAhead) return false;
+  bool is_oldest = true, lacks_block = runner_.asked(request_id).num_outputs() > 1, ends_soon = false;
+  for (const SequenceSnapshot& sequence : step.before.sequences) {
+    if (sequence.state != SequenceState::kRunning) continue;
+    if (sequence.request_id == request_id) {
+      lacks_block |= std::ssize(sequence.block_table) * options.block_size < sequence.num_tokens;
+      continue;
+    }
+    is_oldest &= std::pair(is_background(sequence.request_id), sequence.request_id) >
+                 std::pair(is_background(request_id), request_id);
+    const std::int32_t num_output = sequence.num_tokens - sequence.num_prompt_tokens;
+    const std::int32_t num_left = std::min(runner_.asked(sequence.request_id).max_tokens - num_output,
+                                           options.max_model_len - sequence.num_tokens);
+    ends_soon |= num_output > 0 && num_left <= scheduler::kStepsAhead && step.had_rows(sequence.request_id);
+  }
+  return !is_oldest && lacks_block && ends_soon;
 }
 
 // The first that computes its prompt, or computes again what it lost, goes on in every step, however many

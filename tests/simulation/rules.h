@@ -59,6 +59,7 @@ class Rules {
   void check_admission(const ScheduledStep& step, RequestId admitted);
   void check_preemptions(const ScheduledStep& step);
   void check_passed_over(const ScheduledStep& step);
+  bool may_wait_for_an_end(const ScheduledStep& step, RequestId request_id) const;
   void check_prompts_go_on(const ScheduledStep& step);
   void check_out_of_memory(const ScheduledStep& step);
   void check_runs(const KvSnapshot& snapshot);

@@ -42,7 +42,7 @@ void visit_fields(scheduler::SchedulerOptions& options, Visitor visit) {
   visit("admit_after_preemption", options.admit_after_preemption);
   visit("memory_manager", options.memory_manager);
   visit("batching_policy", options.batching_policy);
-  visit("reserve_block_per_sequence", options.reserve_block_per_sequence);
+  visit("admission_reserve", options.admission_reserve);
   visit("speculative", options.speculative);
   visit("num_speculative_tokens", options.num_speculative_tokens);
 }
@@ -129,6 +129,10 @@ std::span<const std::string_view> names(PreemptionPolicy) {
 }
 std::span<const std::string_view> names(AdmissionAfterPreemption) {
   static constexpr std::string_view kNames[] = {"resumed", "completed"};
+  return kNames;
+}
+std::span<const std::string_view> names(AdmissionReserve) {
+  static constexpr std::string_view kNames[] = {"look_ahead", "block_per_sequence", "one_percent"};
   return kNames;
 }
 std::span<const std::string_view> names(MemoryManager) {

@@ -25,9 +25,9 @@ auto values_of(const EngineOptions& o) {
   return std::tuple(o.model, o.device, o.threads, o.dtype, o.activation_dtype, o.block_size, o.kv_cache_dtype,
                     o.num_kv_blocks, o.kv_cache_memory, o.gpu_memory_utilization, o.swap_space,
                     o.max_model_len, o.max_num_seqs, o.max_num_batched_tokens, o.target_step_ms,
-                    o.enable_prefix_caching, o.preemption_mode, o.admit_after_preemption,
-                    o.reserve_block_per_sequence, o.memory_manager, o.batching_policy, o.speculative,
-                    o.deterministic, o.cuda_graphs, o.tensor_parallel_size, o.prefill_first);
+                    o.enable_prefix_caching, o.preemption_mode, o.admit_after_preemption, o.admission_reserve,
+                    o.memory_manager, o.batching_policy, o.speculative, o.deterministic, o.cuda_graphs,
+                    o.tensor_parallel_size, o.prefill_first);
 }
 
 // Options that a person may have started with, each of which speaks against a tiny pool or swapping.

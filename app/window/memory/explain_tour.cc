@@ -202,7 +202,7 @@ class ChapterPlayer {
             .num_window_blocks = script.num_window_blocks,
             .bytes_per_window_block = kBytesPerWindowBlock,
             .preemption_mode = script.preemption,
-            .reserve_block_per_sequence = false};
+            .admission_reserve = AdmissionReserve::kOnePercent};
   }
 
   EngineDependencies dependencies() {

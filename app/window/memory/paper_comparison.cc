@@ -26,7 +26,7 @@ constexpr std::array<Contender, 4> kContenders = {{
 paper::SteadyState measure_manager(MemoryManager manager, std::int32_t num_steps, std::uint64_t seed,
                                    const paper::GoOn& go_on) {
   scheduler::SchedulerOptions options = paper::paper_pool(manager);
-  options.reserve_block_per_sequence = false;  // the paper's rule of admission
+  options.admission_reserve = AdmissionReserve::kOnePercent;  // the paper's rule of admission
   return paper::run_saturated({.options = options, .num_measured_steps = num_steps, .seed = seed},
                               paper::sharegpt_lengths(), go_on);
 }

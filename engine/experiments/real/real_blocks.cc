@@ -101,7 +101,7 @@ RealStudy start_real_swap(const Desk& desk) {
     MeasuredRun run{.engine = with_blocks(desk.engine, size, kCrowdedSlots)};
     run.engine.preemption_mode = policy;
     run.engine.swap_space = kSwapGib;
-    run.engine.reserve_block_per_sequence = false;  // the paper's rule, which preempts more
+    run.engine.admission_reserve = AdmissionReserve::kOnePercent;  // the paper's rule, which preempts more
     RequestWriter writer(desk, round);
     for (std::int32_t i = 0; i < kNumCrowded; ++i) run.requests.push_back({writer.write(kCrowded)});
     return run;

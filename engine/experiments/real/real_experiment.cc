@@ -47,7 +47,7 @@ EngineOptions desk_engine(EngineOptions options) {
   options.enable_prefix_caching = false;
   options.preemption_mode = defaults.preemption_mode;
   options.admit_after_preemption = defaults.admit_after_preemption;
-  options.reserve_block_per_sequence = defaults.reserve_block_per_sequence;
+  options.admission_reserve = defaults.admission_reserve;
   options.memory_manager = MemoryManager::kPaged;
   options.batching_policy = BatchingPolicy::kIteration;
   options.speculative = Speculation::kOff;

@@ -62,7 +62,7 @@ std::unique_ptr<Engine> open_engine(EngineOptions options, std::int64_t num_bloc
   options.num_kv_blocks = num_blocks;
   options.max_num_batched_tokens = 96;
   options.max_num_seqs = 32;
-  options.reserve_block_per_sequence = false;
+  options.admission_reserve = AdmissionReserve::kOnePercent;
   options.target_step_ms =
       0;  // the emulation is slow: prompts would wait for each other, and nobody give way
   auto engine = Engine::create(options);
