@@ -512,11 +512,11 @@ TEST_P(LongWindowSweep, OfRecordingTourAndPaper) {
   };
   const auto run_paper = [this] {
     apply(act::ShowMemoryPage{ui::MemoryPage::kPaper});
-    if (state().memory_workspace.paper.rows.front().progress > 0) return;
+    if (state().memory_workspace.evaluation.rows.front().progress > 0) return;
     apply(act::RunPaper{});
-    EXPECT_TRUE(loop_until([this] { return state().memory_workspace.paper.rows.front().progress > 0.1; }));
+    EXPECT_TRUE(loop_until([this] { return state().memory_workspace.evaluation.rows.front().progress > 0.1; }));
     apply(act::CancelPaper{});
-    EXPECT_TRUE(loop_until([this] { return !state().memory_workspace.paper.is_running; }));
+    EXPECT_TRUE(loop_until([this] { return !state().memory_workspace.evaluation.is_queue_running; }));
   };
   sweep({
       {"recording", open_recording, applied(act::CloseRecording{})},

@@ -329,7 +329,7 @@ TEST(PngBytes, AreAPictureWithRightChecksums) {
 // Who draws asks for a tick as long as there is something to see: the end is.
 TEST_F(MemoryWorkspaceTest, TheEndOfThePapersRunIsShown) {
   apply(act::RunPaper{});
-  EXPECT_TRUE(shown().paper.is_running);
+  EXPECT_TRUE(shown().evaluation.is_queue_running);
   apply(act::CancelPaper{});
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (memory_workspace_->wants_tick() && std::chrono::steady_clock::now() < end) {
@@ -337,7 +337,7 @@ TEST_F(MemoryWorkspaceTest, TheEndOfThePapersRunIsShown) {
     memory_workspace_->tick(0, state_);
   }
   EXPECT_FALSE(memory_workspace_->wants_tick());
-  EXPECT_FALSE(shown().paper.is_running) << "nothing else asks for a frame";
+  EXPECT_FALSE(shown().evaluation.is_queue_running) << "nothing else asks for a frame";
 }
 
 // The newest snapshot may be older than the events that were read after it.
