@@ -108,7 +108,7 @@ TEST(LineChart, NamesStandBelowTheirBarsOrByNumberInTheLegend) {
   };
   const std::string shortly = *picture_of({chart}, PictureFormat::kSvg);
   EXPECT_EQ(count(shortly, ">first<"), 1u);
-  EXPECT_EQ(count(shortly, "<polyline"), 0u) << "no line between things without an order";
+  EXPECT_EQ(count(shortly, "stroke=\"#0072b2\""), 0u) << "no line between things without an order";
   chart.x_names[0] = std::string(60, 'a');
   const std::string longly = *picture_of({chart}, PictureFormat::kSvg);
   EXPECT_EQ(count(longly, ">" + chart.x_names[0] + "<"), 1u);

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "app/experiments/experiment_report.h"
+#include "app/json/json_text.h"
 
 namespace octavo::app {
 namespace {
@@ -111,7 +112,7 @@ WrittenFile Evaluation::perform(const Save& save) {
   } else {
     const auto& figures = std::get<act::SaveFigures>(save.wanted);
     path = figures.path;
-    bytes = figures.kind == act::TableKind::kJson ? dump_for_output(report_json(info, save.report)) + "\n"
+    bytes = figures.kind == act::TableKind::kJson ? dump(report_json(info, save.report), /*indent=*/2) + "\n"
                                                   : report_markdown(info, save.report);
   }
   const Result<void> written = bytes ? write_export(path, *bytes) : Result<void>(bytes.error());
