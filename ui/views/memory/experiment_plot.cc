@@ -278,7 +278,9 @@ void draw_experiment_plot(const Frame& frame, const ShownPlot& plot, int number,
   if (!names_fit(frame, plot, extent.x))
     draw_list_of_names(frame, plot, {legend.x, legend.y + below}, extent.x);
   ImGui::SetCursorScreenPos(at);
-  ImGui::Dummy(extent);
+  ImGui::PushID(number);
+  ImGui::InvisibleButton("experiment_plot", extent, ImGuiButtonFlags_EnableNav);  // keys scroll to it
+  ImGui::PopID();
 }
 
 }  // namespace octavo::ui

@@ -71,10 +71,15 @@ void draw_head(const Frame& frame, const Columns& columns) {
   ImGui::Dummy({1, frame.px(kRow - 4)});
 }
 
+std::string with_unit(const std::string& value, const std::string& unit) {
+  return unit.empty() ? value : value + " " + unit;
+}
+
 std::string row_help(const ShownFigure& figure) {
-  std::string text = figure.name + "\nOurs: " + figure.ours + " " + figure.unit;
-  text += figure.paper.empty() ? "\n" + figure.verdict_word
-                               : "\nPaper: " + figure.paper + " " + figure.unit + ", " + figure.verdict_word;
+  std::string text = figure.name + "\nOurs: " + with_unit(figure.ours, figure.unit);
+  text += figure.paper.empty()
+              ? "\n" + figure.verdict_word
+              : "\nPaper: " + with_unit(figure.paper, figure.unit) + ", " + figure.verdict_word;
   return figure.source.empty() ? text : text + "\n" + figure.source;
 }
 
@@ -101,7 +106,7 @@ void draw_row(const Frame& frame, const ShownFigure& figure, int number, const C
   draw_text(frame, list, {at.x, top}, name, figure.name, columns.name);
   float x = columns.is_narrow ? at.x : at.x + columns.name + space;
   const float y = columns.is_narrow ? at.y + frame.px(25) : top;
-  draw_right(frame, {x, y}, value, figure.ours + " " + figure.unit, columns.ours);
+  draw_right(frame, {x, y}, value, with_unit(figure.ours, figure.unit), columns.ours);
   x += columns.ours + space;
   draw_right(frame, {x, y}, small_text(frame), figure.paper, columns.paper);
   x += columns.paper + space;

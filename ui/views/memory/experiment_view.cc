@@ -33,18 +33,23 @@ bool has_local_model(const UiState& state) {
   return state.model.phase == ModelPhase::kReady && !state.model.is_remote;
 }
 
+// What a real one lacks; empty: nothing.
+std::string missing_model(const UiState& state) {
+  if (has_local_model(state)) return {};
+  return state.model.is_remote ? "The model that answers runs elsewhere; load one on this computer first"
+                               : "This needs a model on this computer; load one first";
+}
+
 // Why it cannot start now; empty: it can.
 std::string obstacle(const UiState& state, const ShownExperiment& experiment) {
   const EvaluationState& evaluation = state.memory_workspace.evaluation;
   if (evaluation.is_queue_running) return "The saturated queue is running; cancel it first, or wait";
   if (evaluation.is_running) return "Another experiment is running; cancel it first, or wait";
-  if (!experiment.is_real || has_local_model(state)) return {};
-  return state.model.is_remote ? "The model that answers runs elsewhere; load one on this computer first"
-                               : "This needs a model on this computer; load one first";
+  return experiment.is_real ? missing_model(state) : std::string();
 }
 
 std::string cost_text(const UiState& state) {
-  if (!has_local_model(state)) return obstacle(state, ShownExperiment{.is_real = true}) + ".";
+  if (!has_local_model(state)) return missing_model(state) + ".";
   const MemoryBar& bar = state.memory_workspace.bar;
   return "Before you run it: this loads " + state.model.name + " once more (" +
          bytes_text(bar.weight_bytes + bar.working_bytes) +
@@ -127,6 +132,17 @@ void draw_plots(const Frame& frame, const ExperimentFindings& findings, float wi
   ImGui::SetCursorScreenPos({at.x, y});
 }
 
+// Takes the keyboard, so that keys scroll to it.
+void draw_note(const Frame& frame, const std::string& note, int number, float width) {
+  const ImVec2 at = ImGui::GetCursorScreenPos();
+  ImGui::PushID(number);
+  ImGui::InvisibleButton("note", {width, paragraph_height(frame, small_text(frame), note, width)},
+                         ImGuiButtonFlags_EnableNav);
+  ImGui::PopID();
+  ImGui::SetCursorScreenPos(at);
+  paragraph(frame, small_text(frame), note, width);
+}
+
 void draw_findings(const Frame& frame, const ExperimentFindings& findings, float width) {
   draw_plots(frame, findings, width);
   TextStyle quiet = tiny_text(frame);
@@ -142,9 +158,9 @@ void draw_findings(const Frame& frame, const ExperimentFindings& findings, float
     gap(frame, 4);
     draw_experiment_table(frame, findings, width);
   }
-  for (const std::string& note : findings.notes) {
+  for (std::size_t i = 0; i < findings.notes.size(); ++i) {
     gap(frame, 10);
-    paragraph(frame, small_text(frame), note, std::min(width, frame.px(kMostText)));
+    draw_note(frame, findings.notes[i], static_cast<int>(i), std::min(width, frame.px(kMostText)));
   }
 }
 
