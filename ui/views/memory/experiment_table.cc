@@ -9,15 +9,15 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kRow = 28, kNarrowRow = 50, kColumnGap = 14;
-constexpr float kOurs = 140, kPaper = 120, kVerdict = 104, kSource = 220;  // design pixels
-constexpr float kWide = 900, kNarrow = 600;  // with the sources; with names in a line of their own
+constexpr float kOurs = 124, kPaper = 104, kVerdict = 100, kSource = 200;  // design pixels
+constexpr float kWide = 860, kNarrow = 600;  // with the sources; with names in a line of their own
 
 struct Columns {
   bool is_narrow = false;
   float name = 0, ours = 0, paper = 0, verdict = 0, source = 0;  // widths; `source` 0: not shown
 };
 
-Columns columns_of(const Frame& frame, float width) {
+Columns columns_of(const Frame& frame, const ExperimentFindings& findings, float width) {
   Columns columns{.is_narrow = width < frame.px(kNarrow)};
   const float space = frame.px(kColumnGap);
   if (columns.is_narrow) {
@@ -29,7 +29,9 @@ Columns columns_of(const Frame& frame, float width) {
   columns.ours = frame.px(kOurs);
   columns.paper = frame.px(kPaper);
   columns.verdict = frame.px(kVerdict);
-  if (width >= frame.px(kWide)) columns.source = frame.px(kSource);
+  const bool has_sources =
+      std::ranges::any_of(findings.figures, [](const ShownFigure& figure) { return !figure.source.empty(); });
+  if (has_sources && width >= frame.px(kWide)) columns.source = frame.px(kSource);
   const float others = columns.ours + columns.paper + columns.verdict + 3 * space +
                        (columns.source > 0 ? columns.source + space : 0);
   columns.name = width - others;
@@ -118,7 +120,7 @@ void draw_row(const Frame& frame, const ShownFigure& figure, int number, const C
 }  // namespace
 
 void draw_experiment_table(const Frame& frame, const ExperimentFindings& findings, float width) {
-  const Columns columns = columns_of(frame, width);
+  const Columns columns = columns_of(frame, findings, width);
   draw_head(frame, columns);
   for (std::size_t i = 0; i < findings.figures.size(); ++i)
     draw_row(frame, findings.figures[i], static_cast<int>(i), columns, width);

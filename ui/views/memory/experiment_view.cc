@@ -19,7 +19,7 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kFactLabel = 84, kNarrowFacts = 460, kMostText = 820;
-constexpr float kRun = 108, kSeedLabel = 42, kSeedField = 84, kButton = 118, kHeight = 36;
+constexpr float kRun = 108, kSeedLabel = 42, kSeedField = 84, kButton = 118, kQuickWidth = 176, kHeight = 32;
 constexpr float kLeastPlot = 380, kPlotGap = 28;
 constexpr std::size_t kMostBeside = 3;
 constexpr int kMostSeedDigits = 19;
@@ -228,13 +228,12 @@ void ExperimentView::draw_controls(const Frame& frame, const UiState& state, std
   if (!evaluation.is_running) {
     flow(frame, frame.px(kSeedLabel + kSeedField), right);
     draw_seed(frame, evaluation);
-    const char* const kQuick = "A fifth of the time";
-    const ButtonOptions quick{
-        .kind = evaluation.settings.is_quick ? ButtonKind::kPrimary : ButtonKind::kOutline,
-        .height = kHeight,
-        .help = "Each run covers a fifth of its time: sooner done, and less exact"};
-    flow(frame, button_width(frame, kQuick, quick), right);
-    if (button(frame, "quick_experiment", kQuick, quick)) {
+    ButtonOptions quick{.width = kQuickWidth,
+                        .height = kHeight,
+                        .help = "Each run covers a fifth of its time: sooner done, and less exact"};
+    if (evaluation.settings.is_quick) quick.icon = Icon::kCheck;
+    flow(frame, frame.px(kQuickWidth), right);
+    if (button(frame, "quick_experiment", "A fifth of the time", quick)) {
       ExperimentSettings settings = evaluation.settings;
       settings.is_quick = !settings.is_quick;
       frame.actions.push(actions::ChangeExperiments{settings});
@@ -262,6 +261,7 @@ void ExperimentView::draw(const Frame& frame, const UiState& state, std::size_t 
   gap(frame, 10);
   draw_controls(frame, state, index, width);
   if (experiment.phase == ExperimentPhase::kRunning) {
+    gap(frame, 6);
     two_part_bar(frame, static_cast<float>(experiment.done), 0, std::min(width, frame.px(kMostText)),
                  frame.px(6));
     line(frame, small_text(frame), progress_text(experiment), width);

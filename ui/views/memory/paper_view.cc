@@ -15,8 +15,8 @@ namespace octavo::ui {
 namespace {
 
 constexpr float kList = 316, kLeastDetail = 520, kGap = 12, kRow = 48, kMenuHeight = 36, kMenuRows = 7;
-constexpr const char* kQueueTitle = "The same requests under four memory managers";
-constexpr const char* kQueueSource = "Figures 2 and 13, live";
+constexpr const char* kQueueTitle = "Four memory managers, slot by slot";
+constexpr const char* kQueueSource = "Figures 2 and 13, a queue without end";
 
 std::string queue_text(const EvaluationState& evaluation) {
   if (evaluation.is_queue_running) return "running";
