@@ -278,7 +278,7 @@ void ExperimentView::draw(const Frame& frame, const UiState& state, std::size_t 
   gap(frame, 14);
   if (findings != nullptr) {
     draw_findings(frame, *findings, width);
-  } else if (experiment.phase == ExperimentPhase::kNotRun) {
+  } else if (experiment.phase == ExperimentPhase::kNotRun && obstacle(state, experiment).empty()) {
     draw_hint(frame, "No results yet. Press Run to measure; plots and figures appear as parts are done.");
   }
 }
