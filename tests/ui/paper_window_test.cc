@@ -199,9 +199,38 @@ TEST_F(PaperWindow, WithoutAModelSimulatedOnesRunAndRealOnesSayWhatTheyNeed) {
   EXPECT_EQ(experiment("transformers").phase, ExperimentPhase::kDone);
 }
 
+// Where there is no room for it, the list is a menu.
+TEST_F(PaperWindow, ASmallWindowChoosesFromAMenu) {
+  app::Settings small = test_settings();
+  small.width = 900;
+  small.height = 600;
+  open({}, small);
+  open_page();
+  apply(act::RunExperiments{index_of("figure-13")});
+  ASSERT_TRUE(loop_until([this] { return !evaluation().is_running; }));
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/choose_experiment");
+    context->Yield(3);
+    IM_CHECK(context->ItemExists("**/figure-13"));
+  });
+  play([this](ImGuiTestContext* context) {
+    context->ItemClick("**/choose_experiment");
+    context->Yield(3);
+    context->ItemClick("**/figure-13");
+    context->Yield(3);
+    IM_CHECK(!context->ItemExists("**/figure-13"));
+    IM_CHECK(evaluation().chosen == index_of("figure-13"));
+  });
+  write_screenshot("paper-small");
+  play([](ImGuiTestContext* context) { context->ScrollToItemY(context->ItemInfo("**/figure").ID); });
+  write_screenshot("paper-small-table");
+}
+
 // Bars with the paper's crosses, long names, curves over a logarithm, curves by rate, several plots.
 TEST_F(PaperWindow, PicturesOfEveryKindOfPlot) {
-  open({}, large_settings());
+  app::Settings tall = large_settings();
+  tall.height = 1400;
+  open({}, tall);
   open_page();
   const std::vector<std::string> names = {"figure-13", "policy",    "figure-19",
                                           "figure-15", "figure-16", "figure-1"};

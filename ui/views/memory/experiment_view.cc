@@ -143,11 +143,18 @@ void draw_note(const Frame& frame, const std::string& note, int number, float wi
   paragraph(frame, small_text(frame), note, width);
 }
 
-void draw_findings(const Frame& frame, const ExperimentFindings& findings, float width) {
+// What gives the same figures again on simulated hardware.
+std::string settings_text(const ShownExperiment& experiment) {
+  return "seed " + std::to_string(experiment.settings.seed) +
+         (experiment.settings.is_quick ? ", a fifth of the time" : "");
+}
+
+void draw_findings(const Frame& frame, const ShownExperiment& experiment, float width) {
+  const ExperimentFindings& findings = *experiment.findings;
   draw_plots(frame, findings, width);
   TextStyle quiet = tiny_text(frame);
   quiet.colour = frame.theme.faint;
-  paragraph(frame, quiet, "Source: " + findings.source, width);
+  paragraph(frame, quiet, "Source: " + findings.source + " · " + settings_text(experiment), width);
   gap(frame, 16);
   if (!findings.figures.empty()) {
     std::string note;
@@ -277,7 +284,7 @@ void ExperimentView::draw(const Frame& frame, const UiState& state, std::size_t 
   }
   gap(frame, 14);
   if (findings != nullptr) {
-    draw_findings(frame, *findings, width);
+    draw_findings(frame, experiment, width);
   } else if (experiment.phase == ExperimentPhase::kNotRun && obstacle(state, experiment).empty()) {
     draw_hint(frame, "No results yet. Press Run to measure; plots and figures appear as parts are done.");
   }
