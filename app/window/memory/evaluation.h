@@ -32,7 +32,7 @@ class Evaluation {
 
   // The engine that answers, made from a model file here: real experiments make theirs the same way.
   void set_engine(EngineOptions options) { engine_ = std::move(options); }
-  // There is no such engine: no real experiment starts.
+  // There is none, or one that runs elsewhere: no real experiment starts.
   void forget_engine() { engine_.reset(); }
 
   // Every experiment, once.

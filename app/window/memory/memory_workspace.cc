@@ -73,6 +73,7 @@ void MemoryWorkspace::attach(const EngineDescription& description,
   live_ = live_source(description, std::move(recorder));
   if (before != nullptr) live_->timeline.follow(before);
   chats_ = {};
+  evaluation_.forget_engine();
   bytes_ = std::move(bytes);
   state.memory.timeline = live_->timeline.shared();
   show_experts_of(description.model, state);
