@@ -8,8 +8,8 @@
 namespace octavo::ui {
 namespace {
 
-constexpr float kRow = 28, kNarrowRow = 50, kColumnGap = 14;
-constexpr float kOurs = 124, kPaper = 104, kVerdict = 100, kSource = 200;  // design pixels
+constexpr float kRow = 28, kNarrowRow = 50, kSecondLine = 19, kColumnGap = 14;
+constexpr float kOurs = 118, kPaper = 104, kVerdict = 114, kSource = 176;  // design pixels
 constexpr float kWide = 860, kNarrow = 600;  // with the sources; with names in a line of their own
 
 struct Columns {
@@ -88,7 +88,11 @@ std::string row_help(const ShownFigure& figure) {
 void draw_row(const Frame& frame, const ShownFigure& figure, int number, const Columns& columns,
               float width) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  const float height = frame.px(columns.is_narrow ? kNarrowRow : kRow), space = frame.px(kColumnGap);
+  TextStyle name = small_text(frame), value = small_text(frame), verdict = small_text(frame),
+            source = tiny_text(frame);
+  const bool wraps = text_width(frame, name, figure.name) > columns.name;
+  const float more = wraps ? frame.px(kSecondLine) : 0, space = frame.px(kColumnGap);
+  const float height = frame.px(columns.is_narrow ? kNarrowRow : kRow) + more;
   ImGui::PushID(number);
   ImGui::InvisibleButton("figure", {width, height}, ImGuiButtonFlags_EnableNav);
   ImGui::PopID();
@@ -100,14 +104,12 @@ void draw_row(const Frame& frame, const ShownFigure& figure, int number, const C
   if (is_pointed) list->AddRectFilled(at, high, ground, frame.px(4));
   list->AddLineH(at.x, high.x, high.y, frame.theme.line);
   tooltip(frame, row_help(figure));
-  TextStyle name = small_text(frame), value = small_text(frame), verdict = small_text(frame),
-            source = tiny_text(frame);
   name.colour = value.colour = frame.theme.text;
   verdict.colour = verdict_colour(frame, figure.verdict, ground);
   const float top = at.y + frame.px(4);
-  draw_text(frame, list, {at.x, top}, name, figure.name, columns.name);
+  draw_lines(frame, list, {at.x, top}, name, figure.name, columns.name, 2);
   float x = columns.is_narrow ? at.x : at.x + columns.name + space;
-  const float y = columns.is_narrow ? at.y + frame.px(25) : top;
+  const float y = columns.is_narrow ? at.y + frame.px(25) + more : top;
   draw_right(frame, {x, y}, value, with_unit(figure.ours, figure.unit), columns.ours);
   x += columns.ours + space;
   draw_right(frame, {x, y}, small_text(frame), figure.paper, columns.paper);
