@@ -139,6 +139,11 @@ constexpr Command kCommands[] = {
        actions.push(actions::ShowWorkspace{Workspace::kMemory});
        actions.push(actions::ShowMemoryPage{MemoryPage::kRequests});
      }},
+    {"Run the paper’s experiments", "", 0, 0, without_dialog,
+     [](const UiState&, ActionSink& actions) {
+       actions.push(actions::ShowWorkspace{Workspace::kMemory});
+       actions.push(actions::ShowMemoryPage{MemoryPage::kPaper});
+     }},
     {"Server for other programs", "", 0, 0, without_dialog,
      [](const UiState&, ActionSink& actions) { actions.push(actions::ShowServer{true}); }},
     {"Stop the answer", "Esc", 0, 0, with_answer,

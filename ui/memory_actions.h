@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 
@@ -86,15 +87,40 @@ struct ExportRequests {  // JSON or CSV
   ExportFormat format;
   std::string path = {};  // empty: it is asked for
 };
-struct RunPaper {};
+// ---- the paper's evaluation
+
+struct RunPaper {};  // the saturated queue
 struct CancelPaper {};
+struct ChooseExperiment {  // none: the saturated queue
+  std::optional<std::size_t> index;
+};
+struct ChangeExperiments {  // for the next run
+  ExperimentSettings settings;
+};
+struct RunExperiments {  // none: all simulated ones, one after the other
+  std::optional<std::size_t> index;
+};
+struct CancelExperiments {};  // the one under way, and those that wait
+enum class PictureKind { kSvg, kPng };
+struct SavePlots {
+  std::size_t index;
+  PictureKind kind;
+  std::string path = {};  // empty: it is asked for
+};
+enum class TableKind { kJson, kMarkdown };
+struct SaveFigures {
+  std::size_t index;
+  TableKind kind;
+  std::string path = {};  // empty: it is asked for
+};
 
 struct MemoryAction
     : std::variant<ShowMemoryPage, FollowNewest, PauseMemory, SeekTime, SeekMark, StepEvents, StepSteps,
                    PlayMemory, ChangePlaySpeed, ChooseBlock, HoverBlock, ChooseState, HoverState, HoverText,
                    StartRecording, StopRecording, OpenRecording, CloseRecording, ExportMemory, ShowChapter,
                    MoveTour, PlayTrial, ChooseExpertsOf, RestartExperts, ChooseRequest, HoverRequest,
-                   ExportRequests, RunPaper, CancelPaper> {
+                   ExportRequests, RunPaper, CancelPaper, ChooseExperiment, ChangeExperiments, RunExperiments,
+                   CancelExperiments, SavePlots, SaveFigures> {
   using variant::variant;
   MemoryAction(const MemoryAction&);
   MemoryAction(MemoryAction&&) noexcept;

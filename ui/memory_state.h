@@ -18,6 +18,7 @@
 #include "engine/api/kv_snapshot.h"
 #include "engine/api/metrics.h"
 #include "engine/base/ids.h"
+#include "ui/evaluation_state.h"
 #include "ui/requests_state.h"
 #include "ui/tour_state.h"
 
@@ -337,21 +338,6 @@ struct RecordingState {
   bool is_loading = false;
 };
 
-// One memory manager on the same stream of requests.
-struct PaperRow {
-  std::string name = {};
-  double input = 0, output = 0, reserved = 0, internal = 0, unreserved = 0;  // percent of all slots
-  double batched_requests = 0;
-  double paper_tokens_held = 0, paper_batched_requests = 0;  // as the paper states them
-  double progress = 0;                                       // 0..1
-};
-struct PaperState {
-  MemoryBar shape = {};  // of the model and the device of its experiments
-  bool is_running = false;
-  bool is_done = false;
-  std::vector<PaperRow> rows = {};
-};
-
 // How often the tokens of a chat, or of all, chose each expert of each layer.
 struct ExpertHeat {
   ChatId chat = {};                             // 0: all
@@ -412,7 +398,8 @@ struct MemoryWorkspaceState {
   MemoryBar bar;
   RecordingState recording;
   TourState tour;
-  PaperState paper;
+  MemoryBar paper_shape;  // of the model and the device of the paper's experiments
+  EvaluationState evaluation;
   ExpertsState experts;
   RequestsState requests;  // of the engine that runs, and of those before it
 };

@@ -77,8 +77,10 @@ void Views::draw(const UiState& state, ActionSink& actions, float content_scale)
 }
 
 void Views::draw_main(const Frame& frame, const UiState& state) {
-  const bool is_offline = state.workspace == Workspace::kMemory &&
-                          state.memory_workspace.source != MemorySource::kLive;  // a recording needs no model
+  // Recordings and simulated experiments need no model.
+  const bool is_offline =
+      state.workspace == Workspace::kMemory && (state.memory_workspace.source != MemorySource::kLive ||
+                                                state.memory_workspace.page == MemoryPage::kPaper);
   const bool has_model = state.model.phase == ModelPhase::kReady;
   if (!has_model && state.chats.empty()) {
     draw_banner_view(frame, state, ImGui::GetContentRegionAvail().x);

@@ -49,6 +49,18 @@ std::vector<std::string> source_lines(std::string_view source) {
   return lines;
 }
 
+// Whether all names stand below their bars without touching, by the width of a usual letter.
+bool names_fit(const LineChart& chart) {
+  constexpr double kLetter = 6.6;
+  const double room = (kWidth - kLeft - kRight) / static_cast<double>(chart.x_names.size());
+  return std::ranges::all_of(chart.x_names, [room](const std::string& name) {
+    return kLetter * static_cast<double>(escape_for_message(name, kLongestSource).size()) < room;
+  });
+}
+
+// Names that do not fit are numbers below the bars, and explained in the legend.
+std::size_t num_legend_names(const LineChart& chart) { return names_fit(chart) ? 0 : chart.x_names.size(); }
+
 bool is_shown(const ChartPoint& point) { return std::isfinite(point.x) && std::isfinite(point.y); }
 
 void draw_segment(Canvas& canvas, CanvasPoint from, CanvasPoint to, CanvasColour colour) {
@@ -85,7 +97,13 @@ class ChartDrawing {
         most_y = std::max(most_y, point.y);
       }
     }
-    x_marks_ = axis_marks(most_x, kMarksAlong);
+    if (chart.x_names.empty()) {
+      x_marks_ = axis_marks(most_x, kMarksAlong);
+      most_x_ = x_marks_.back();
+    } else {
+      least_x_ = -0.5;
+      most_x_ = static_cast<double>(chart.x_names.size()) - 0.5;
+    }
     y_marks_ = axis_marks(chart.most_y.value_or(most_y), kMarksAlong);
   }
 
@@ -95,6 +113,7 @@ class ChartDrawing {
     for (std::size_t i = 0; i < chart_.lines.size(); ++i) draw_curve(i);
     canvas_.end_clip();
     for (std::size_t i = 0; i < chart_.lines.size(); ++i) draw_legend(i);
+    if (!chart_.x_names.empty()) draw_names();
   }
 
  private:
@@ -106,7 +125,7 @@ class ChartDrawing {
   double legend_y(std::size_t line) const {
     return top_ + kPlotHeight + kLegendTop + kLegendLine * static_cast<double>(line);
   }
-  double x_of(double value) const { return left_ + value / x_marks_.back() * kPlotWidth; }
+  double x_of(double value) const { return left_ + (value - least_x_) / (most_x_ - least_x_) * kPlotWidth; }
   double y_of(double value) const { return top_ + kPlotHeight * (1.0 - value / y_marks_.back()); }
 
   void draw_frame() const {
@@ -144,13 +163,41 @@ class ChartDrawing {
     for (const ChartPoint& point : line.points) {
       if (is_shown(point)) points.push_back({x_of(point.x), y_of(point.y)});
     }
+    if (line.has_line && !chart_.x_names.empty()) return draw_bars(points, colour_of(index));
     if (line.has_line && points.size() > 1) canvas_.draw_line(points, 2.0, colour_of(index));
     if (!line.has_marks) return;
     for (const CanvasPoint& point : points) draw_mark(canvas_, index, point, colour_of(index));
   }
 
+  void draw_bars(const std::vector<CanvasPoint>& tops, CanvasColour colour) const {
+    constexpr double kBarShare = 0.56;  // of the room that a name has
+    const double width = kBarShare * kPlotWidth / static_cast<double>(chart_.x_names.size());
+    for (const CanvasPoint& top : tops)
+      canvas_.fill_box({top.x - width / 2, top.y, width, std::max(0.0, y_of(0.0) - top.y)}, colour);
+  }
+
+  void draw_names() const {
+    const double y = top_ + kPlotHeight + 18;
+    const bool fit = names_fit(chart_);
+    for (std::size_t i = 0; i < chart_.x_names.size(); ++i) {
+      const std::string number = std::to_string(i + 1);
+      canvas_.draw_text({x_of(static_cast<double>(i)), y}, fit ? chart_.x_names[i] : number,
+                        {.anchor = TextAnchor::kMiddle, .size = kTextSize, .colour = kText});
+      if (fit) continue;
+      const double below = legend_y(chart_.lines.size() + i) + 4;
+      canvas_.draw_text({left_ + 12, below}, number,
+                        {.anchor = TextAnchor::kMiddle, .size = kTextSize, .colour = kQuiet});
+      canvas_.draw_text({left_ + 32, below}, chart_.x_names[i], {.size = kTextSize, .colour = kText});
+    }
+  }
+
   void draw_legend(std::size_t index) const {
     const double y = legend_y(index);
+    if (chart_.lines[index].has_line && !chart_.x_names.empty()) {
+      canvas_.fill_box({left_ + 5, y - 6, 14, 12}, colour_of(index));
+      return canvas_.draw_text({left_ + 32, y + 4}, chart_.lines[index].name,
+                               {.size = kTextSize, .colour = kText});
+    }
     if (chart_.lines[index].has_line) draw_segment(canvas_, {left_, y}, {left_ + 24, y}, colour_of(index));
     draw_mark(canvas_, index, {left_ + 12, y}, colour_of(index));
     canvas_.draw_text({left_ + 32, y + 4}, chart_.lines[index].name, {.size = kTextSize, .colour = kText});
@@ -160,7 +207,8 @@ class ChartDrawing {
   const double left_, top_;             // of the plot
   const std::size_t num_legend_lines_;  // of the longest legend in the picture
   Canvas& canvas_;
-  std::vector<double> x_marks_, y_marks_;
+  std::vector<double> x_marks_, y_marks_;  // no x_marks_ where x has names
+  double least_x_ = 0.0, most_x_ = 1.0;
 };
 
 }  // namespace
@@ -172,7 +220,7 @@ PictureFormat picture_format_of(std::string_view file_name) {
 Result<std::string> picture_of(const std::vector<LineChart>& charts, PictureFormat format) {
   std::size_t num_legend_lines = 0, num_source_lines = 1;
   for (const LineChart& chart : charts) {
-    num_legend_lines = std::max(num_legend_lines, chart.lines.size());
+    num_legend_lines = std::max(num_legend_lines, chart.lines.size() + num_legend_names(chart));
     num_source_lines = std::max(num_source_lines, source_lines(chart.source).size());
   }
   const double cell_height = kHeight + kLegendLine * static_cast<double>(num_legend_lines) +

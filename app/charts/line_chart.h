@@ -27,7 +27,10 @@ struct LineChart {
   std::string title, x_label, y_label;
   std::vector<ChartLine> lines = {};
   std::optional<double> most_y = {};  // above, lines leave the picture; none: all of them is shown
-  std::string source = {};            // a small line below: where this was published or measured
+  // Of x = 0, 1, …, where x is no number: lines become bars. Names without room stand in the legend, by
+  // number. Empty: x is a number.
+  std::vector<std::string> x_names = {};
+  std::string source = {};  // a small line below: where this was published or measured
 };
 
 enum class PictureFormat { kSvg, kPng };

@@ -129,6 +129,7 @@ Json report_json(const ExperimentInfo& info, const ExperimentReport& report) {
     plots.push_back({{"title", plot.title},
                      {"x_label", plot.x_label},
                      {"y_label", plot.y_label},
+                     {"x_names", plot.x_names},
                      {"lines", std::move(lines)}});
   }
   Json json = info_json(info);
@@ -152,6 +153,7 @@ Result<std::string> report_picture(const ExperimentInfo& info, const ExperimentR
                                                      .x_label = plot.x_label,
                                                      .y_label = plot.y_label,
                                                      .most_y = plot.most_y,
+                                                     .x_names = plot.x_names,
                                                      .source = source_text(info, report)});
     for (const paper::PlotLine& line : plot.lines) {
       ChartLine& drawn = chart.lines.emplace_back(ChartLine{.name = line.name, .has_line = !line.is_papers});

@@ -168,6 +168,8 @@ void Application::take_engine(std::unique_ptr<Engine> engine) {
   lead_programs();
   if (before.engine != nullptr) retired_.push_back(std::move(before));
   loaded_ = loading_;
+  if (!is_remote(present_.engine->description()))
+    controller_.attach_options(loaded_.own.value_or(loaded_.options));
   fallback_.reset();
   controller_.models().note_pool(/*is_tiny=*/loaded_.own.has_value());
   controller_.models().note_loaded(loading_.options.model, options_.unix_time_ms());

@@ -90,6 +90,10 @@ class Controller {
     memory_workspace_.requests().attach(std::move(log));
   }
 
+  // What the engine that was attached last was made from, where its model is a file here: experiments on
+  // this computer make theirs from it.
+  void attach_options(const EngineOptions& options) { memory_workspace_.evaluation().set_engine(options); }
+
   Models& models() { return models_; }
   ServerPanel& server() { return server_; }
   TwoModels& two_models() { return two_models_; }

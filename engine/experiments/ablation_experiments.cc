@@ -236,10 +236,10 @@ std::unique_ptr<ExperimentRun> start_policy(const ExperimentOptions& options) {
   return std::make_unique<RunOfFunctions>(
       std::move(parts), [variants, results](const std::vector<bool>& is_done) {
         ExperimentReport report;
-        ExperimentPlot plot{"ShareGPT at 1.8 requests/s", "policy (in the table's order)",
-                            "normalised latency (s/token)"};
+        ExperimentPlot plot{"ShareGPT at 1.8 requests/s", "policy", "normalised latency (s/token)"};
         PlotLine line{"ours", {}};
         for (std::size_t i = 0; i < variants->size(); ++i) {
+          plot.x_names.push_back((*variants)[i].name);
           if (!is_done[i]) continue;
           const std::string name = (*variants)[i].name + ": ";
           line.points.push_back({static_cast<double>(i), results->served[i].normalised_latency});

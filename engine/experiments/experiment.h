@@ -37,7 +37,8 @@ struct PlotLine {
 struct ExperimentPlot {
   std::string title, x_label, y_label;
   std::vector<PlotLine> lines = {};
-  std::optional<double> most_y = {};  // above, lines leave the picture
+  std::optional<double> most_y = {};      // above, lines leave the picture
+  std::vector<std::string> x_names = {};  // of x = 0, 1, …, where x is no number; else empty
 };
 
 enum class Verdict {

@@ -113,9 +113,10 @@ std::unique_ptr<ExperimentRun> start_figure_2(const ExperimentOptions& options) 
   }
   return std::make_unique<RunOfFunctions>(std::move(parts), [results](const std::vector<bool>& is_done) {
     ExperimentReport report;
-    ExperimentPlot plot{"Tokens held", "memory manager (in the table's order)", "% of KV memory"};
+    ExperimentPlot plot{"Tokens held", "memory manager", "% of KV memory"};
     PlotLine ours{"ours", {}}, papers{"paper", {}, /*is_papers=*/true};
     for (std::size_t m = 0; m < kManagers.size(); ++m) {
+      plot.x_names.push_back(kManagers[m].name);
       papers.points.push_back({double{1} * static_cast<double>(m), kManagers[m].tokens_held});
       if (!is_done[m]) continue;
       const MemoryMap& map = (*results)[m].memory;
@@ -160,11 +161,11 @@ std::unique_ptr<ExperimentRun> start_figure_13(const ExperimentOptions& options)
   return std::make_unique<RunOfFunctions>(std::move(parts), [results](const std::vector<bool>& is_done) {
     ExperimentReport report;
     for (std::size_t c = 0; c < kBatchedCases.size(); ++c) {
-      ExperimentPlot plot{kBatchedCases[c].name, "memory manager (in the table's order)",
-                          "requests in the batch"};
+      ExperimentPlot plot{kBatchedCases[c].name, "memory manager", "requests in the batch"};
       PlotLine ours{"ours", {}}, papers{"paper", {}, /*is_papers=*/true};
       for (std::size_t m = 0; m < kManagers.size(); ++m) {
         const Manager& manager = kManagers[m];
+        plot.x_names.push_back(manager.name);
         const double stated = kBatchedCases[c].is_alpaca ? manager.batched_alpaca : manager.batched_sharegpt;
         papers.points.push_back({static_cast<double>(m), stated});
         const std::size_t i = c * kManagers.size() + m;

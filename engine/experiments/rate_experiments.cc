@@ -420,9 +420,10 @@ std::unique_ptr<ExperimentRun> throughputs(
   return std::make_unique<RunOfFunctions>(
       std::move(parts), [shared, compare = std::move(compare)](const std::vector<bool>& is_done) {
         ExperimentReport report;
-        ExperimentPlot plot{"Throughput", "system (in the table's order)", "requests/s"};
+        ExperimentPlot plot{"Throughput", "system", "requests/s"};
         PlotLine line{"ours", {}};
         for (std::size_t i = 0; i < shared->systems.size(); ++i) {
+          plot.x_names.push_back(shared->systems[i].name);
           if (!is_done[i]) continue;
           line.points.push_back({static_cast<double>(i), shared->results[i].requests_per_s});
           report.figures.push_back(

@@ -94,6 +94,28 @@ TEST(LineChart, AsPngHasTheLinesWhereAsSvg) {
   EXPECT_EQ(four.height, 2 * one.height);
 }
 
+TEST(LineChart, NamesStandBelowTheirBarsOrByNumberInTheLegend) {
+  LineChart chart{.title = "t",
+                  .x_label = "x",
+                  .y_label = "y",
+                  .lines = {{.name = "ours", .points = {{0, 4}, {1, 2}}},
+                            {.name = "paper", .points = {{0, 3}, {1, 2}}, .has_line = false}},
+                  .x_names = {"first", "second"}};
+  const auto count = [](const std::string& text, const std::string& part) {
+    std::size_t number = 0;
+    for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++number;
+    return number;
+  };
+  const std::string shortly = *picture_of({chart}, PictureFormat::kSvg);
+  EXPECT_EQ(count(shortly, ">first<"), 1u);
+  EXPECT_EQ(count(shortly, "stroke=\"#0072b2\""), 0u) << "no line between things without an order";
+  chart.x_names[0] = std::string(60, 'a');
+  const std::string longly = *picture_of({chart}, PictureFormat::kSvg);
+  EXPECT_EQ(count(longly, ">" + chart.x_names[0] + "<"), 1u);
+  EXPECT_EQ(count(longly, ">second<"), 1u);
+  EXPECT_GE(count(longly, ">1<"), 2u) << "below its bar and in the legend";
+}
+
 TEST(LineChart, AsPngTakesAnyText) {
   EXPECT_GT(decode(*picture_of(hostile_chart(), PictureFormat::kPng)).count(0x222222), 100u);
   EXPECT_TRUE(picture_of({}, PictureFormat::kPng).has_value());

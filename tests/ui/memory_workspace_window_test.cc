@@ -167,13 +167,13 @@ TEST_F(MemoryWorkspace, PaperComparisonRunsBesideTheWindowAndCanBeCancelled) {
   play([this](ImGuiTestContext* context) {
     context->KeyPress(ImGuiKey_4);
     context->Yield(2);
-    IM_CHECK_EQ(memory_workspace().paper.shape.sentence.find("26 GB, 64 %") != std::string::npos, true);
+    IM_CHECK_EQ(memory_workspace().paper_shape.sentence.find("26 GB, 64 %") != std::string::npos, true);
     context->ItemClick("**/run_paper");
     context->Yield(3);
-    IM_CHECK(memory_workspace().paper.is_running);
+    IM_CHECK(memory_workspace().evaluation.is_queue_running);
     context->ItemClick("**/cancel_paper");
   });
-  EXPECT_TRUE(loop_until([this] { return !memory_workspace().paper.is_running; }));
+  EXPECT_TRUE(loop_until([this] { return !memory_workspace().evaluation.is_queue_running; }));
 }
 
 // Idle time is no line, what was released without a step is drawn, idle chats keep a row, and one engine's
@@ -284,11 +284,11 @@ TEST_F(MemoryWorkspace, PicturesOfRecordingTourAndPaper) {
     for (int i = 0; i < 5; ++i) apply(ui::actions::MoveTour{+1});
     write_screenshot("memory-tour-" + end);
     apply(ui::actions::ShowMemoryPage{ui::MemoryPage::kPaper});
-    if (!memory_workspace().paper.is_done) {
+    if (!memory_workspace().evaluation.is_queue_done) {
       apply(ui::actions::RunPaper{});
-      ASSERT_TRUE(loop_until([this] { return memory_workspace().paper.rows.front().progress > 0.3; }));
+      ASSERT_TRUE(loop_until([this] { return memory_workspace().evaluation.rows.front().progress > 0.3; }));
       apply(ui::actions::CancelPaper{});
-      ASSERT_TRUE(loop_until([this] { return !memory_workspace().paper.is_running; }));
+      ASSERT_TRUE(loop_until([this] { return !memory_workspace().evaluation.is_queue_running; }));
     }
     write_screenshot("memory-paper-" + end);
     apply(ui::actions::ShowMemoryPage{ui::MemoryPage::kPools});

@@ -512,11 +512,25 @@ TEST_P(LongWindowSweep, OfRecordingTourAndPaper) {
   };
   const auto run_paper = [this] {
     apply(act::ShowMemoryPage{ui::MemoryPage::kPaper});
-    if (state().memory_workspace.paper.rows.front().progress > 0) return;
+    if (state().memory_workspace.evaluation.rows.front().progress > 0) return;
     apply(act::RunPaper{});
-    EXPECT_TRUE(loop_until([this] { return state().memory_workspace.paper.rows.front().progress > 0.1; }));
+    EXPECT_TRUE(
+        loop_until([this] { return state().memory_workspace.evaluation.rows.front().progress > 0.1; }));
     apply(act::CancelPaper{});
-    EXPECT_TRUE(loop_until([this] { return !state().memory_workspace.paper.is_running; }));
+    EXPECT_TRUE(loop_until([this] { return !state().memory_workspace.evaluation.is_queue_running; }));
+  };
+  const auto shown_experiment = [this](const char* name, bool runs = true) {
+    return [this, name, runs] {
+      apply(act::ShowMemoryPage{ui::MemoryPage::kPaper});
+      const ui::EvaluationState& evaluation = state().memory_workspace.evaluation;
+      const auto found = std::ranges::find(evaluation.experiments, name, &ui::ShownExperiment::name);
+      const auto index = static_cast<std::size_t>(found - evaluation.experiments.begin());
+      apply(act::ChooseExperiment{index});
+      if (!runs || evaluation.experiments[index].findings != nullptr) return;
+      apply(act::ChangeExperiments{{.is_quick = true}});
+      apply(act::RunExperiments{index});
+      EXPECT_TRUE(loop_until([&evaluation] { return !evaluation.is_running; }));
+    };
   };
   sweep({
       {"recording", open_recording, applied(act::CloseRecording{})},
@@ -526,6 +540,10 @@ TEST_P(LongWindowSweep, OfRecordingTourAndPaper) {
       {"tour, a visitor's text", open_trial},
       {"paper", applied(act::ShowMemoryPage{ui::MemoryPage::kPaper})},
       {"paper, run", run_paper},
+      {"experiment of bars", shown_experiment("figure-13")},
+      {"experiment of curves", shown_experiment("figure-19")},
+      {"experiment without results", shown_experiment("figure-12", /*runs=*/false)},
+      {"experiment on this computer", shown_experiment("real-serving", /*runs=*/false)},
   });
 }
 

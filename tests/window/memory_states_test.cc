@@ -184,26 +184,28 @@ TEST_F(MemoryStates, ADenseModelShowsNothingOfThem) {
 
 // ---- what is told
 
-BlockEvent event(Kind kind, std::uint64_t sequence, std::int32_t state, std::int32_t aux = 0) {
+BlockEvent state_event(Kind kind, std::uint64_t sequence, std::int32_t state, std::int32_t aux = 0) {
   return {.step = 1, .sequence = sequence, .block = state, .aux = aux, .kind = kind};
 }
 
 TEST(StateStories, ACheckpointIsToldWithItsPlaceAndWhoGoesOnFromIt) {
   const std::int32_t system = checkpoint_aux(812, CheckpointReason::kSystemPrompt);
   EXPECT_EQ(
-      told_stories({event(Kind::kStateTake, 1, 0), event(Kind::kStateKeep, 1, 0, system),
-                    event(Kind::kStateResume, 2, 0, 812), event(Kind::kStateMiss, 2, -1, 48)}),
+      told_stories({state_event(Kind::kStateTake, 1, 0), state_event(Kind::kStateKeep, 1, 0, system),
+                    state_event(Kind::kStateResume, 2, 0, 812), state_event(Kind::kStateMiss, 2, -1, 48)}),
       (std::vector<std::string>{
           "Alan kept a checkpoint behind its system prompt, at token 812",
           "Ada resumed at token 812 of Alan; 48 tokens recomputed, because no checkpoint stood later"}));
   const std::int32_t next = checkpoint_aux(900, CheckpointReason::kNextTurn);
-  EXPECT_EQ(told_stories({event(Kind::kStateKeep, 1, 0, next), event(Kind::kStateForget, 2, 0, 1)}),
-            (std::vector<std::string>{"Alan kept a checkpoint for the next turn, at token 900",
-                                      "Ada evicted the checkpoint at token 900 of Alan"}));
-  EXPECT_EQ(told_stories({event(Kind::kStateMiss, 2, -1, 1)}),
+  EXPECT_EQ(
+      told_stories({state_event(Kind::kStateKeep, 1, 0, next), state_event(Kind::kStateForget, 2, 0, 1)}),
+      (std::vector<std::string>{"Alan kept a checkpoint for the next turn, at token 900",
+                                "Ada evicted the checkpoint at token 900 of Alan"}));
+  EXPECT_EQ(told_stories({state_event(Kind::kStateMiss, 2, -1, 1)}),
             (std::vector<std::string>{"Ada recomputed 1 token: no checkpoint stood there"}));
   EXPECT_TRUE(
-      told_stories({event(Kind::kStateKeep, 1, 0, next), event(Kind::kStateForget, 0, 0, 0)}).size() == 1)
+      told_stories({state_event(Kind::kStateKeep, 1, 0, next), state_event(Kind::kStateForget, 0, 0, 0)})
+          .size() == 1)
       << "what nobody evicted is no news";
 }
 

@@ -329,7 +329,7 @@ TEST(PngBytes, AreAPictureWithRightChecksums) {
 // Who draws asks for a tick as long as there is something to see: the end is.
 TEST_F(MemoryWorkspaceTest, TheEndOfThePapersRunIsShown) {
   apply(act::RunPaper{});
-  EXPECT_TRUE(shown().paper.is_running);
+  EXPECT_TRUE(shown().evaluation.is_queue_running);
   apply(act::CancelPaper{});
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (memory_workspace_->wants_tick() && std::chrono::steady_clock::now() < end) {
@@ -337,7 +337,47 @@ TEST_F(MemoryWorkspaceTest, TheEndOfThePapersRunIsShown) {
     memory_workspace_->tick(0, state_);
   }
   EXPECT_FALSE(memory_workspace_->wants_tick());
-  EXPECT_FALSE(shown().paper.is_running) << "nothing else asks for a frame";
+  EXPECT_FALSE(shown().evaluation.is_queue_running) << "nothing else asks for a frame";
+}
+
+// Either would make the figures of the other worse.
+TEST_F(MemoryWorkspaceTest, TheQueueAndAnExperimentDoNotRunAtOnce) {
+  apply(act::ShowMemoryPage{ui::MemoryPage::kPaper});
+  apply(act::RunPaper{});
+  apply(act::RunExperiments{0});
+  EXPECT_FALSE(shown().evaluation.is_running);
+  apply(act::CancelPaper{});
+  const auto settle = [this] {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (memory_workspace_->wants_tick() && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      memory_workspace_->tick(0, state_);
+    }
+  };
+  settle();
+  apply(act::RunExperiments{0});
+  EXPECT_TRUE(shown().evaluation.is_running);
+  apply(act::RunPaper{});
+  EXPECT_FALSE(shown().evaluation.is_queue_running);
+  apply(act::CancelExperiments{});
+  settle();
+  EXPECT_FALSE(shown().evaluation.is_running);
+}
+
+TEST_F(MemoryWorkspaceTest, AnExperimentOnThisComputerNeedsTheEngineThatIsThereNow) {
+  apply(act::ShowMemoryPage{ui::MemoryPage::kPaper});
+  const std::size_t last = shown().evaluation.experiments.size() - 1;
+  ASSERT_TRUE(shown().evaluation.experiments[last].is_real);
+  EngineOptions options;
+  options.model = (folder_ / "none.gguf").string();
+  memory_workspace_->evaluation().set_engine(options);
+  apply(act::RunExperiments{last});
+  EXPECT_TRUE(shown().evaluation.is_running);
+  while (shown().evaluation.is_running) memory_workspace_->tick(0, state_);
+  memory_workspace_->attach({}, traffic_.core().recorder(), {},
+                            state_);  // one that nobody said what it is of
+  apply(act::RunExperiments{last});
+  EXPECT_FALSE(shown().evaluation.is_running);
 }
 
 // The newest snapshot may be older than the events that were read after it.

@@ -37,18 +37,18 @@ TEST(PaperComparison, TellsHowFarItIsAndEndsWhenItIsTold) {
 TEST(PaperComparison, CancelEndsItSoon) {
   PaperComparison comparison;
   comparison.start();
-  ui::PaperState state;
+  ui::EvaluationState state;
   comparison.show(state);
-  EXPECT_TRUE(state.is_running);
+  EXPECT_TRUE(state.is_queue_running);
   comparison.cancel();
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (comparison.has_news() && std::chrono::steady_clock::now() < end) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     comparison.show(state);
   }
-  EXPECT_FALSE(state.is_running);
+  EXPECT_FALSE(state.is_queue_running);
   EXPECT_EQ(state.rows.size(), 4u);
-  EXPECT_FALSE(state.is_done);
+  EXPECT_FALSE(state.is_queue_done);
 }
 
 }  // namespace

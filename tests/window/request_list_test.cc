@@ -174,9 +174,9 @@ TEST_F(RequestListTest, IsWrittenAsJsonAndAsCsv) {
   const auto written = [&](ui::actions::ExportFormat format, const std::string& name) {
     const std::string path = (folder.path() / name).string();
     list_.export_to({.format = format, .path = path});
-    std::vector<RequestExported> exported;
+    std::vector<WrittenFile> exported;
     EXPECT_TRUE(turn_until([&] {
-      for (RequestExported& one : list_.take_exported()) exported.push_back(std::move(one));
+      for (WrittenFile& one : list_.take_exported()) exported.push_back(std::move(one));
       return !exported.empty();
     }));
     EXPECT_FALSE(exported.front().problem);

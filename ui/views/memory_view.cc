@@ -11,7 +11,6 @@
 #include "ui/views/memory/experts_view.h"
 #include "ui/views/memory/health_strip.h"
 #include "ui/views/memory/memory_keys.h"
-#include "ui/views/memory/paper_view.h"
 #include "ui/views/memory/prefix_tree_view.h"
 #include "ui/views/memory/remote_load_view.h"
 #include "ui/views/memory/slot_map.h"
@@ -44,7 +43,7 @@ void MemoryView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
   if (shows_remote_load(state)) {
     draw_remote_load(frame, state, {width, std::max(frame.px(300), ImGui::GetContentRegionAvail().y)});
   } else if (memory_workspace.page == MemoryPage::kPaper) {
-    draw_paper(frame, memory_workspace, {width, std::max(frame.px(420), ImGui::GetContentRegionAvail().y)});
+    paper_.draw(frame, state, {width, std::max(frame.px(420), ImGui::GetContentRegionAvail().y)});
   } else if (memory_workspace.page == MemoryPage::kExperts) {
     draw_experts(frame, state, {width, std::max(frame.px(300), ImGui::GetContentRegionAvail().y)});
   } else if (memory_workspace.page == MemoryPage::kRequests) {

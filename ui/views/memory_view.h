@@ -1,4 +1,4 @@
-// The Memory workspace: the pools at a moment and how they came there, the tour, the paper's comparison.
+// The Memory workspace: the pools at a moment and how they came there, the tour, the paper's evaluation.
 // Keeps only how things are looked at; what is shown is UiState::memory_workspace.
 #pragma once
 
@@ -7,6 +7,7 @@
 #include "ui/views/memory/block_map.h"
 #include "ui/views/memory/event_log.h"
 #include "ui/views/memory/memory_toolbar.h"
+#include "ui/views/memory/paper_view.h"
 #include "ui/views/memory/requests_view.h"
 #include "ui/views/memory/timeline_view.h"
 #include "ui/views/memory/tour_view.h"
@@ -41,6 +42,7 @@ class MemoryView {
   MemoryToolbar bar_;
   TourView tour_;
   RequestsView requests_;
+  PaperView paper_;
   bool shows_tree_ = false;
   bool shows_events_ = false;  // also while a block is chosen
   bool shows_all_figures_ = false;

@@ -73,6 +73,7 @@ void MemoryWorkspace::attach(const EngineDescription& description,
   live_ = live_source(description, std::move(recorder));
   if (before != nullptr) live_->timeline.follow(before);
   chats_ = {};
+  evaluation_.forget_engine();
   bytes_ = std::move(bytes);
   state.memory.timeline = live_->timeline.shared();
   show_experts_of(description.model, state);
@@ -92,6 +93,7 @@ void MemoryWorkspace::show_experts_of(const ModelDescription& model, ui::UiState
 
 void MemoryWorkspace::detach() {
   recording_.stop();
+  evaluation_.forget_engine();
   bytes_ = {};
 }
 
@@ -215,8 +217,9 @@ void MemoryWorkspace::apply_one(const act::ShowMemoryPage& a, ui::UiState& state
     show_source(state, nullptr);
   }
   if (a.page == ui::MemoryPage::kPaper) {
-    memory_workspace.paper.shape = shape_memory_bar("opt-13b", kPaperDeviceBytes);
-    paper_.show(memory_workspace.paper);
+    memory_workspace.paper_shape = shape_memory_bar("opt-13b", kPaperDeviceBytes);
+    paper_.show(memory_workspace.evaluation);
+    evaluation_.show_list(memory_workspace.evaluation);
   }
 }
 
@@ -294,6 +297,8 @@ bool MemoryWorkspace::tick(std::int64_t now_us, ui::UiState& state) {
   bool changed = play(now_us, state);
   changed |= take_recording(state);
   changed |= take_paper(state);
+  changed |= evaluation_.tick(now_us, state.memory_workspace.evaluation);
+  tell_of(evaluation_.take_written());
   changed |= take_experts(state);
   changed |= take_requests(state);
   changed |= count_ages(state);
@@ -316,7 +321,7 @@ bool MemoryWorkspace::count_ages(ui::UiState& state) {
 
 bool MemoryWorkspace::wants_tick() const {
   return opening_.valid() || paper_.has_news() || is_playing_ || counts_ages_ || experts_.is_busy() ||
-         requests_.is_busy();
+         requests_.is_busy() || evaluation_.is_busy();
 }
 
 // ---- what is shown
@@ -588,7 +593,7 @@ void MemoryWorkspace::apply_one(const act::ExportMemory& a, ui::UiState& state) 
   }
 }
 
-// ---- tour and paper
+// ---- tour
 
 void MemoryWorkspace::apply_one(const act::ShowChapter& a, ui::UiState& state) {
   ui::TourState& tour = state.memory_workspace.tour;
@@ -694,28 +699,56 @@ void MemoryWorkspace::apply_one(const act::ExportRequests& a, ui::UiState&) { re
 
 bool MemoryWorkspace::take_requests(ui::UiState& state) {
   const bool changed = requests_.tick(now_us_, state);
-  for (RequestExported& exported : requests_.take_exported()) {
-    if (exported.problem) {
-      effects_.problem = exported.problem->message;
-    } else {
-      effects_.notice = "Exported to " + escape_for_message(exported.path) + ".";
-      effects_.written = std::move(exported.path);
-    }
-  }
+  tell_of(requests_.take_exported());
   return changed;
 }
 
+void MemoryWorkspace::tell_of(std::vector<WrittenFile> files) {
+  for (WrittenFile& file : files) {
+    if (file.problem) {
+      effects_.problem = file.problem->message;
+    } else {
+      effects_.notice = "Exported to " + escape_for_message(file.path) + ".";
+      effects_.written = std::move(file.path);
+    }
+  }
+}
+
+// ---- the paper's evaluation: one thing runs at a time
+
 void MemoryWorkspace::apply_one(const act::RunPaper&, ui::UiState& state) {
+  if (evaluation_.is_running()) return;
   paper_.start();
-  paper_.show(state.memory_workspace.paper);
+  paper_.show(state.memory_workspace.evaluation);
 }
 
 void MemoryWorkspace::apply_one(const act::CancelPaper&, ui::UiState&) { paper_.cancel(); }
 
 bool MemoryWorkspace::take_paper(ui::UiState& state) {
   if (!paper_.has_news()) return false;
-  paper_.show(state.memory_workspace.paper);
+  paper_.show(state.memory_workspace.evaluation);
   return true;
 }
+
+void MemoryWorkspace::apply_one(const act::ChooseExperiment& a, ui::UiState& state) {
+  ui::EvaluationState& evaluation = state.memory_workspace.evaluation;
+  if (!a.index || *a.index < evaluation.experiments.size()) evaluation.chosen = a.index;
+}
+
+void MemoryWorkspace::apply_one(const act::ChangeExperiments& a, ui::UiState& state) {
+  state.memory_workspace.evaluation.settings = a.settings;
+}
+
+void MemoryWorkspace::apply_one(const act::RunExperiments& a, ui::UiState& state) {
+  if (!paper_.is_running()) evaluation_.run(a.index, state.memory_workspace.evaluation);
+}
+
+void MemoryWorkspace::apply_one(const act::CancelExperiments&, ui::UiState& state) {
+  evaluation_.cancel(state.memory_workspace.evaluation);
+}
+
+void MemoryWorkspace::apply_one(const act::SavePlots& a, ui::UiState&) { evaluation_.save(a); }
+
+void MemoryWorkspace::apply_one(const act::SaveFigures& a, ui::UiState&) { evaluation_.save(a); }
 
 }  // namespace octavo::app

@@ -1,7 +1,7 @@
 // The Memory workspace's own logic: which moment of which source is shown, and what a person asked about it.
 // Reads the engine's history, a recording or the tour into ui::MemoryWorkspaceState.
 //
-// UI thread; reading a recording and the paper's comparison run on threads of their own. Draws nothing, and
+// UI thread; reading a recording and the paper's evaluation run on threads of their own. Draws nothing, and
 // calls no engine: what only the controller or the application can do comes out of `take_effects`.
 #pragma once
 
@@ -13,7 +13,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "app/window/memory/evaluation.h"
 #include "app/window/memory/expert_counter.h"
 #include "app/window/memory/history_source.h"
 #include "app/window/memory/live_recording.h"
@@ -78,6 +80,7 @@ class MemoryWorkspace {
 
   TokenBook& tokens() { return tokens_; }
   RequestList& requests() { return requests_; }
+  Evaluation& evaluation() { return evaluation_; }
   MemoryEffects take_effects() { return std::exchange(effects_, {}); }
 
  private:
@@ -118,6 +121,12 @@ class MemoryWorkspace {
   void apply_one(const ui::actions::ExportRequests& a, ui::UiState& state);
   void apply_one(const ui::actions::RunPaper& a, ui::UiState& state);
   void apply_one(const ui::actions::CancelPaper& a, ui::UiState& state);
+  void apply_one(const ui::actions::ChooseExperiment& a, ui::UiState& state);
+  void apply_one(const ui::actions::ChangeExperiments& a, ui::UiState& state);
+  void apply_one(const ui::actions::RunExperiments& a, ui::UiState& state);
+  void apply_one(const ui::actions::CancelExperiments& a, ui::UiState& state);
+  void apply_one(const ui::actions::SavePlots& a, ui::UiState& state);
+  void apply_one(const ui::actions::SaveFigures& a, ui::UiState& state);
 
   void show_experts_of(const ModelDescription& model, ui::UiState& state);
   std::uint64_t cursor_mark(const ui::UiState& state) const;
@@ -136,6 +145,7 @@ class MemoryWorkspace {
   bool take_paper(ui::UiState& state);
   bool take_experts(ui::UiState& state);
   bool take_requests(ui::UiState& state);
+  void tell_of(std::vector<WrittenFile> files);
   bool count_ages(ui::UiState& state);
 
   const std::filesystem::path folder_;
@@ -155,6 +165,7 @@ class MemoryWorkspace {
   LiveRecording recording_;
   std::future<Result<OpenedRecording>> opening_;
   PaperComparison paper_;
+  Evaluation evaluation_;
   ExpertCounter experts_;
   RequestList requests_;
 };

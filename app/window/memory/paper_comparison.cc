@@ -63,16 +63,16 @@ void PaperComparison::run() {
   is_running_ = false;
 }
 
-void PaperComparison::show(ui::PaperState& state) {
-  state.is_running = is_running_;
-  is_end_shown_ = !state.is_running;  // what it measured last was written before it said so
+void PaperComparison::show(ui::EvaluationState& state) {
+  state.is_queue_running = is_running_;
+  is_end_shown_ = !state.is_queue_running;  // what it measured last was written before it said so
   std::lock_guard lock(mutex_);
   state.rows.clear();
-  state.is_done = true;
+  state.is_queue_done = true;
   for (std::size_t i = 0; i < kContenders.size(); ++i) {
     const auto& [done, so_far] = progress_[i];
     const paper::MemoryMap& map = so_far.memory;
-    state.is_done &= done >= 1.0;
+    state.is_queue_done &= done >= 1.0;
     state.rows.push_back({.name = kContenders[i].name,
                           .input = map.input,
                           .output = map.output,

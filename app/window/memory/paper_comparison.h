@@ -13,7 +13,7 @@
 
 #include "engine/api/engine_options.h"
 #include "engine/experiments/saturated_queue.h"
-#include "ui/memory_state.h"
+#include "ui/evaluation_state.h"
 
 namespace octavo::app {
 
@@ -28,10 +28,11 @@ class PaperComparison {
 
   void start();
   void cancel();
+  bool is_running() const { return is_running_; }
   // Whether show() has news: it runs, or has ended since.
   bool has_news() const { return !is_end_shown_; }
   // What is known so far.
-  void show(ui::PaperState& state);
+  void show(ui::EvaluationState& state);
 
  private:
   struct Progress {

@@ -7,7 +7,6 @@
 
 #include "app/json/csv_field.h"
 #include "app/json/json_text.h"
-#include "app/window/memory/memory_export.h"
 #include "engine/base/calendar.h"
 
 namespace octavo::app {
@@ -206,7 +205,7 @@ std::optional<RequestList::Outcome> RequestList::perform(Job job) {
   const auto& [logs, wanted] = std::get<Export>(job);
   const bool is_json = wanted.format == ui::actions::ExportFormat::kJson;
   const auto written = write_export(wanted.path, is_json ? requests_json(logs) : requests_csv(rows_of(logs)));
-  RequestExported exported{.path = wanted.path};
+  WrittenFile exported{.path = wanted.path};
   if (!written) exported.problem = written.error();
   return Outcome(std::move(exported));
 }
@@ -299,7 +298,7 @@ bool RequestList::tick(std::int64_t now_us, ui::UiState& state) {
     } else if (auto* compared = std::get_if<Compared>(&outcome)) {
       take(std::move(*compared), state);
     } else {
-      exported_.push_back(std::get<RequestExported>(std::move(outcome)));
+      exported_.push_back(std::get<WrittenFile>(std::move(outcome)));
     }
   }
   const bool is_shown =

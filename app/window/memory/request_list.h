@@ -20,6 +20,7 @@
 
 #include "app/requests/request_log.h"
 #include "app/window/job_thread.h"
+#include "app/window/memory/memory_export.h"
 #include "engine/api/kv_snapshot.h"
 #include "engine/base/result.h"
 #include "ui/memory_actions.h"
@@ -32,11 +33,6 @@ struct RequestName {
   std::string route;  // "chat", "comparison", "batch", "summary"
   std::string client = {};
   ChatId chat_id = {};  // 0: of no chat
-};
-
-struct RequestExported {
-  std::string path;
-  std::optional<Error> problem = {};
 };
 
 class RequestList {
@@ -58,7 +54,7 @@ class RequestList {
   bool tick(std::int64_t now_us, ui::UiState& state);
   // Whether tick() has something to do without an event.
   bool is_busy() const { return num_under_way_ > 0 || wants_look_; }
-  std::vector<RequestExported> take_exported() { return std::exchange(exported_, {}); }
+  std::vector<WrittenFile> take_exported() { return std::exchange(exported_, {}); }
 
  private:
   using Logs = std::vector<std::shared_ptr<RequestLog>>;
@@ -80,7 +76,7 @@ class RequestList {
     std::shared_ptr<const ui::RequestDetail> detail;  // null: it is no longer known
   };
   using Rows = std::vector<ui::ShownRequest>;
-  using Outcome = std::variant<Rows, Compared, RequestExported>;
+  using Outcome = std::variant<Rows, Compared, WrittenFile>;
 
   static std::optional<Outcome> perform(Job job);
   std::uint64_t version() const;
@@ -97,7 +93,7 @@ class RequestList {
   int num_under_way_ = 0;
   bool is_looking_ = false;
   bool wants_look_ = false;  // as soon as the time has come
-  std::vector<RequestExported> exported_;
+  std::vector<WrittenFile> exported_;
   JobThread<Job, Outcome> jobs_;  // last: it uses all of the above
 };
 

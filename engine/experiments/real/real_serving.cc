@@ -33,13 +33,15 @@ RealStudy start_real_memory(const Desk& desk) {
     study.cases.push_back(saturated_case(desk, manager.name, manager.manager));
   study.report = [](const RealResults& results) {
     ExperimentReport report;
-    ExperimentPlot held{"Slots that hold tokens", "manager (in the table's order)", "% of all slots"};
-    ExperimentPlot batched{"Requests that run together", "manager (in the table's order)", "requests"};
+    ExperimentPlot held{"Slots that hold tokens", "memory manager", "% of all slots"};
+    ExperimentPlot batched{"Requests that run together", "memory manager", "requests"};
     held.lines = {{"ours", {}}, {"paper, figure 2", {}, /*is_papers=*/true}};
     batched.lines = {{"ours", {}}, {"paper, figure 13a", {}, /*is_papers=*/true}};
     for (std::size_t i = 0; i < results.size(); ++i) {
       const DeskManager& manager = kDeskManagers[i];
       const double x = static_cast<double>(i);
+      held.x_names.push_back(manager.name);
+      batched.x_names.push_back(manager.name);
       held.lines[1].points.push_back({x, manager.papers_tokens_held});
       batched.lines[1].points.push_back({x, manager.papers_batched});
       if (results[i].empty()) continue;
@@ -175,11 +177,11 @@ RealStudy start_real_loop(const Desk& desk) {
   }
   study.report = [](const RealResults& results) {
     ExperimentReport report;
-    ExperimentPlot plot{"Throughput, all requests there at once", "system (in the table's order)",
-                        "requests/s"};
+    ExperimentPlot plot{"Throughput, all requests there at once", "system", "requests/s"};
     PlotLine line{"ours", {}};
     std::array<double, kSystems.size()> per_s = {};
     for (std::size_t i = 0; i < kSystems.size(); ++i) {
+      plot.x_names.push_back(kSystems[i].name);
       if (results[i].empty()) continue;
       per_s[i] = median_of(results[i], &RunFigures::requests_per_s);
       line.points.push_back({static_cast<double>(i), per_s[i]});

@@ -10,6 +10,7 @@
 
 #include "ui/compare_state.h"
 #include "ui/views/compare/beam_tree_layout.h"
+#include "ui/widgets/plot_marks.h"
 
 namespace octavo::ui {
 namespace {
@@ -26,25 +27,6 @@ Curve curve_of(const BeamTree& tree, std::int32_t leaf) {
     curve.scores.push_back(shown.cumulative_logprob);
   }
   return curve;
-}
-
-void push_plot_style(const Frame& frame) {
-  const ImU32 clear = IM_COL32_BLACK_TRANS;
-  ImPlot::PushStyleColor(ImPlotCol_FrameBg, clear);
-  ImPlot::PushStyleColor(ImPlotCol_PlotBg, clear);
-  ImPlot::PushStyleColor(ImPlotCol_PlotBorder, clear);
-  ImPlot::PushStyleColor(ImPlotCol_AxisText, frame.theme.faint);
-  ImPlot::PushStyleColor(ImPlotCol_AxisGrid, frame.theme.line);
-  ImPlot::PushStyleColor(ImPlotCol_AxisTick, clear);
-  ImPlot::PushStyleColor(ImPlotCol_LegendBg, frame.theme.panel);
-  ImPlot::PushStyleColor(ImPlotCol_LegendBorder, frame.theme.line);
-  ImPlot::PushStyleColor(ImPlotCol_LegendText, frame.theme.muted);
-  ImPlot::PushStyleVar(ImPlotStyleVar_PlotPadding, ImVec2(frame.px(4), frame.px(4)));
-}
-
-void pop_plot_style() {
-  ImPlot::PopStyleVar();
-  ImPlot::PopStyleColor(9);
 }
 
 int score_label(double value, char* text, int size, void*) {

@@ -89,7 +89,8 @@ MemoryKeyPress apply_memory_keys(const Frame& frame, const UiState& state) {
       has_dialog(state) || state.palette_open || ImGui::GetIO().WantTextInput ||
       ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId | ImGuiPopupFlags_AnyPopupLevel);
   if (is_elsewhere) return MemoryKeyPress::kNone;
-  apply_cursor_keys(frame, memory_workspace);
+  const bool has_cursor = memory_workspace.page != MemoryPage::kPaper;  // there, keys move between controls
+  if (has_cursor) apply_cursor_keys(frame, memory_workspace);
   if (taken(ImGuiKey_R)) {
     if (memory_workspace.recording.is_recording) {
       frame.actions.push(actions::StopRecording{});
@@ -104,6 +105,7 @@ MemoryKeyPress apply_memory_keys(const Frame& frame, const UiState& state) {
   if (taken(ImGuiKey_5) && offers_experts(memory_workspace))
     frame.actions.push(actions::ShowMemoryPage{MemoryPage::kExperts});
   if (taken(ImGuiKey_Escape)) close_something(frame, memory_workspace);
+  if (!has_cursor) return MemoryKeyPress::kNone;
   if (taken(ImGuiKey_Equal) || taken(ImGuiMod_Shift | ImGuiKey_Equal) || taken(ImGuiKey_KeypadAdd))
     return MemoryKeyPress::kZoomIn;
   if (taken(ImGuiKey_Minus) || taken(ImGuiKey_KeypadSubtract)) return MemoryKeyPress::kZoomOut;

@@ -1,138 +1,157 @@
 #include "ui/views/memory/paper_view.h"
 
 #include <algorithm>
-#include <array>
+#include <cmath>
+#include <optional>
 #include <string>
 
 #include "engine/base/format.h"
 #include "ui/memory_actions.h"
-#include "ui/views/memory/memory_toolbar.h"
+#include "ui/state.h"
+#include "ui/views/memory/saturated_queue_view.h"
 #include "ui/widgets/controls.h"
 
 namespace octavo::ui {
 namespace {
 
-constexpr float kRow = 62, kName = 150, kFigures = 260;
+constexpr float kList = 316, kLeastDetail = 520, kGap = 12, kRow = 48, kMenuHeight = 36, kMenuRows = 7;
+constexpr const char* kQueueTitle = "Four memory managers, slot by slot";
+constexpr const char* kQueueSource = "Figures 2 and 13, a queue without end";
 
-struct Class {
-  const char* name;
-  double PaperRow::*share;
-};
-constexpr std::array<Class, 5> kClasses = {{{"input", &PaperRow::input},
-                                            {"output", &PaperRow::output},
-                                            {"reserved, not used yet", &PaperRow::reserved},
-                                            {"reserved, never used", &PaperRow::internal},
-                                            {"unreserved", &PaperRow::unreserved}}};
-
-ImU32 class_colour(const Theme& theme, std::size_t index) {
-  switch (index) {
-    case 0: return theme.owner(0);
-    case 1: return theme.accent;
-    case 2: return theme.warning;
-    case 3: return theme.owner(4);
-    default: return theme.free;
-  }
+std::string queue_text(const EvaluationState& evaluation) {
+  if (evaluation.is_queue_running) return "running";
+  return evaluation.is_queue_done ? "done" : "";
 }
 
-// In as many lines as the width asks for.
-void draw_key(const Frame& frame) {
-  const float end = ImGui::GetCursorScreenPos().x + ImGui::GetContentRegionAvail().x;
-  for (std::size_t i = 0; i < kClasses.size(); ++i) {
-    const float width = frame.px(9 + 6) + text_width(frame, tiny_text(frame), kClasses[i].name);
-    if (i > 0 && ImGui::GetItemRectMax().x + frame.px(16) + width <= end) beside(frame, 16);
-    const ImVec2 at = ImGui::GetCursorScreenPos();
-    ImGui::GetWindowDrawList()->AddRectFilled({at.x, at.y + frame.px(5)},
-                                              {at.x + frame.px(9), at.y + frame.px(14)},
-                                              class_colour(frame.theme, i), frame.px(2));
-    ImGui::Dummy({frame.px(9), frame.px(9)});
-    beside(frame, 6);
-    line(frame, tiny_text(frame), kClasses[i].name);
-  }
-}
-
-void draw_row(const Frame& frame, const PaperRow& row, float width) {
+// Title above; where it comes from and how far it is below.
+bool draw_row(const Frame& frame, const char* id, const std::string& title, const std::string& source,
+              const std::string& outcome, bool is_chosen) {
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  ImDrawList* list = ImGui::GetWindowDrawList();
-  draw_text(frame, list, {at.x, at.y + frame.px(7)}, body_text(frame), row.name, frame.px(kName));
-  const float left = at.x + frame.px(kName), right = at.x + width - frame.px(kFigures);
-  const ImVec2 low{left, at.y + frame.px(6)}, high{right, at.y + frame.px(32)};
-  list->AddRectFilled(low, high, frame.theme.raised, frame.px(4));
-  float x = left;
-  for (std::size_t i = 0; i < kClasses.size() && row.progress > 0; ++i) {
-    const double share = std::clamp(row.*kClasses[i].share, 0.0, 100.0);
-    const float end = std::min(right, x + (right - left) * static_cast<float>(share) / 100.0f);
-    list->AddRectFilled({x, low.y}, {end, high.y}, class_colour(frame.theme, i));
-    if (ImGui::IsMouseHoveringRect({x, low.y}, {end, high.y}) && ImGui::IsWindowHovered())
-      tooltip_now(frame, std::string(kClasses[i].name) + ": " + fixed_text(share, 1) + " % of all slots");
-    x = end;
+  const float width = ImGui::GetContentRegionAvail().x, height = frame.px(kRow), inset = frame.px(8);
+  const bool was_pressed = ImGui::InvisibleButton(id, {width, height}, ImGuiButtonFlags_EnableNav);
+  ImDrawList* const list = ImGui::GetWindowDrawList();
+  const bool is_lit = is_chosen || ImGui::IsItemHovered() || ImGui::IsItemFocused();
+  const ImU32 ground = is_lit ? frame.theme.raised : frame.theme.panel;
+  if (is_lit) list->AddRectFilled(at, {at.x + width, at.y + height - 2}, ground, frame.px(6));
+  if (is_chosen)
+    list->AddRectFilled({at.x, at.y + frame.px(6)}, {at.x + frame.px(3), at.y + height - frame.px(8)},
+                        frame.theme.accent, frame.px(2));
+  TextStyle name = small_text(frame), note = tiny_text(frame);
+  name.colour = frame.theme.text;
+  if (is_chosen) name.face = FontFace::kSemiBold;
+  note.colour = readable(note.colour, ground);
+  const float room = width - 2 * inset;
+  draw_text(frame, list, {at.x + inset, at.y + frame.px(4)}, name, title, room);
+  const float y = at.y + frame.px(24);
+  const float said = outcome.empty() ? 0 : std::min(text_width(frame, note, outcome), room * 0.6f);
+  draw_text(frame, list, {at.x + inset, y}, note, source, room - (said > 0 ? said + inset : 0));
+  if (said <= 0) return was_pressed;
+  TextStyle result = note;
+  result.colour = readable(frame.theme.accent, ground);
+  draw_text(frame, list, {at.x + width - inset - said, y}, result, outcome, said + 1);
+  return was_pressed;
+}
+
+void draw_group(const Frame& frame, const char* name) {
+  gap(frame, 6);
+  line(frame, tiny_text(frame), name, ImGui::GetContentRegionAvail().x);
+}
+
+void draw_run_all(const Frame& frame, const EvaluationState& evaluation) {
+  const float width = ImGui::GetContentRegionAvail().x / frame.theme.scale;
+  if (evaluation.is_running) {
+    if (button(frame, "cancel_all", "Cancel", {.width = width}))
+      frame.actions.push(actions::CancelExperiments{});
+    return;
   }
-  if (row.progress > 0 && row.progress < 1) {
-    const float y = high.y + frame.px(4);
-    list->AddRectFilled({left, y},
-                        {left + (right - left) * static_cast<float>(row.progress), y + frame.px(2)},
-                        frame.theme.muted);
+  const ButtonOptions run{.width = width,
+                          .enabled = !evaluation.is_queue_running,
+                          .help =
+                              "One after the other, without those on this computer. All of them take some "
+                              "minutes"};
+  if (button(frame, "run_all", "Run all simulated", run)) frame.actions.push(actions::RunExperiments{});
+}
+
+// True when one was chosen.
+bool draw_list(const Frame& frame, const EvaluationState& evaluation) {
+  bool was_chosen = false;
+  const auto choose = [&](std::optional<std::size_t> index) {
+    frame.actions.push(actions::ChooseExperiment{index});
+    was_chosen = true;
+  };
+  if (draw_row(frame, "queue", kQueueTitle, kQueueSource, queue_text(evaluation), !evaluation.chosen))
+    choose(std::nullopt);
+  for (std::size_t i = 0; i < evaluation.experiments.size(); ++i) {
+    const ShownExperiment& experiment = evaluation.experiments[i];
+    if (i == 0) draw_group(frame, "Simulated hardware");
+    if (experiment.is_real && (i == 0 || !evaluation.experiments[i - 1].is_real))
+      draw_group(frame, "On this computer");
+    if (draw_row(frame, experiment.name.c_str(), experiment.title, experiment.source,
+                 outcome_text(experiment), evaluation.chosen == i))
+      choose(i);
   }
-  const float figures = right + frame.px(18);
-  TextStyle value = body_text(frame), note = tiny_text(frame);
-  note.colour = frame.theme.faint;
-  const bool is_known = row.progress > 0.1;
-  draw_text(frame, list, {figures, at.y + frame.px(1)}, value,
-            is_known ? fixed_text(row.input + row.output, 1) + " %" : "–");
-  draw_text(frame, list, {figures, at.y + frame.px(23)}, note,
-            "paper: " + fixed_text(row.paper_tokens_held, 1) + " %");
-  draw_text(frame, list, {figures + frame.px(120), at.y + frame.px(1)}, value,
-            is_known ? fixed_text(row.batched_requests, 1) : "–");
-  draw_text(frame, list, {figures + frame.px(120), at.y + frame.px(23)}, note,
-            "paper: " + fixed_text(row.paper_batched_requests, 1));
-  ImGui::Dummy({width, frame.px(kRow)});
+  return was_chosen;
+}
+
+// In place of the list, where there is little room.
+void draw_menu(const Frame& frame, const EvaluationState& evaluation, float width) {
+  const std::string title =
+      evaluation.chosen ? evaluation.experiments[*evaluation.chosen].title : kQueueTitle;
+  const ButtonOptions look{.icon = Icon::kChevronDown,
+                           .width = width / frame.theme.scale,
+                           .height = kMenuHeight,
+                           .align_left = true};
+  if (button(frame, "choose_experiment", title, look)) ImGui::OpenPopup("experiments_menu");
+  const ImVec2 below{ImGui::GetItemRectMin().x, ImGui::GetItemRectMax().y + frame.px(4)};
+  ImGui::SetNextWindowPos(below, ImGuiCond_Appearing);
+  ImGui::PushStyleVar(ImGuiStyleVar_WindowPadding, {frame.px(8), frame.px(8)});
+  if (ImGui::BeginPopup("experiments_menu", ImGuiWindowFlags_NoMove)) {
+    const ImGuiViewport* const view = ImGui::GetMainViewport();
+    const float height = std::min(frame.px(kRow * kMenuRows), view->WorkSize.y * 0.6f);
+    ImGui::BeginChild("experiments", {width - frame.px(16), height}, ImGuiChildFlags_NavFlattened);
+    draw_run_all(frame, evaluation);
+    gap(frame, 6);
+    const bool was_chosen = draw_list(frame, evaluation);
+    ImGui::EndChild();
+    if (was_chosen) ImGui::CloseCurrentPopup();
+    ImGui::EndPopup();
+  }
+  ImGui::PopStyleVar();
 }
 
 }  // namespace
 
-void draw_paper(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent) {
-  const PaperState& paper = state.paper;
-  begin_card(frame, "paper", extent, 24);
-  const float width = std::min(ImGui::GetContentRegionAvail().x, frame.px(1200));
+void PaperView::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
+  const EvaluationState& evaluation = state.memory_workspace.evaluation;
   const ImVec2 at = ImGui::GetCursorScreenPos();
-  heading_line(frame, "The same requests under four memory managers");
-  gap(frame, 4);
-  paragraph(
-      frame, small_text(frame),
-      "An endless queue of ShareGPT chats, first come first served, over 983 blocks of 16 tokens: "
-      "OPT-13B "
-      "on one GPU of 40 GB, as in Kwon et al. 2023 (arXiv:2309.06180), figures 2 and 13. The scheduler and "
-      "block manager are the real ones. No model runs, because only lengths and allocation rules matter.",
-      std::min(width - frame.px(180), frame.px(820)));
-  const ImVec2 below = ImGui::GetCursorScreenPos();
-  ImGui::SetCursorScreenPos({at.x + width - frame.px(140), at.y});
-  if (paper.is_running) {
-    if (button(frame, "cancel_paper", "Cancel", {.width = 140})) frame.actions.push(actions::CancelPaper{});
+  const float space = frame.px(kGap);
+  ImVec2 low = at, room = extent;
+  if (extent.x >= frame.px(kList + kGap + kLeastDetail)) {
+    const float list = frame.px(kList);
+    begin_card(frame, "experiments", {list, extent.y}, 12);
+    draw_run_all(frame, evaluation);
+    gap(frame, 8);
+    ImGui::BeginChild("experiment_rows", {0, 0}, ImGuiChildFlags_NavFlattened);
+    draw_list(frame, evaluation);
+    ImGui::EndChild();
+    end_card();
+    low.x += list + space;
+    room.x -= list + space;
   } else {
-    const char* word = paper.is_done ? "Run again" : "Run";
-    if (button(frame, "run_paper", word, {.kind = ButtonKind::kPrimary, .width = 140}))
-      frame.actions.push(actions::RunPaper{});
+    draw_menu(frame, evaluation, extent.x);
+    low.y += frame.px(kMenuHeight) + space;
+    room.y = std::max(frame.px(300), room.y - frame.px(kMenuHeight) - space);
   }
-  ImGui::SetCursorScreenPos(below);
-  gap(frame, 14);
-  draw_key(frame);
-  gap(frame, 4);
-  const ImVec2 heads = ImGui::GetCursorScreenPos();
-  TextStyle head = tiny_text(frame);
-  const float figures = heads.x + width - frame.px(kFigures) + frame.px(18);
-  draw_text(frame, ImGui::GetWindowDrawList(), {figures, heads.y}, head, "tokens held");
-  draw_text(frame, ImGui::GetWindowDrawList(), {figures + frame.px(120), heads.y}, head, "batched requests");
-  ImGui::Dummy({width, frame.px(24)});
-  for (const PaperRow& row : paper.rows) draw_row(frame, row, width);
-  if (paper.rows.empty()) draw_hint(frame, "No results yet. Press Run to measure.");
-  draw_memory_bar(frame, paper.shape, std::min(width, frame.px(820)));
-  gap(frame, 12);
-  TextStyle note = tiny_text(frame);
-  note.colour = frame.theme.faint;
-  paragraph(frame, note,
-            "Tokens held: share of the pool's slots that hold keys and values of tokens, measured after each "
-            "step's rows are computed. Means over 60,000 steps after 4,000 warm-up steps, from one seed. "
-            "Output lengths are long-tailed, so a run of this length can still vary by a point.",
-            std::min(width, frame.px(820)));
+  ImGui::SetCursorScreenPos(low);
+  // Each has a place of its own to which it was scrolled.
+  const std::string id = "experiment_" + std::to_string(evaluation.chosen ? *evaluation.chosen + 1 : 0);
+  begin_card(frame, id.c_str(), room, 24);
+  const float width = ImGui::GetContentRegionAvail().x;
+  if (evaluation.chosen) {
+    experiment_.draw(frame, state, *evaluation.chosen, width);
+  } else {
+    draw_saturated_queue(frame, state.memory_workspace, width);
+  }
   end_card();
 }
 

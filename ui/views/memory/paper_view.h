@@ -1,11 +1,21 @@
-// The paper's comparison: the same stream of requests under four memory managers, and what their slots hold.
+// The page "Paper": the evaluation of the PagedAttention paper as a list of experiments, and the chosen one.
+// Where there is no room for both, the list is a menu above it.
+//
+// Keeps only what is typed. UI thread.
 #pragma once
 
+#include "ui/frame.h"
 #include "ui/memory_state.h"
-#include "ui/views/memory/memory_parts.h"
+#include "ui/views/memory/experiment_view.h"
 
 namespace octavo::ui {
 
-void draw_paper(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 extent);
+class PaperView {
+ public:
+  void draw(const Frame& frame, const UiState& state, ImVec2 extent);
+
+ private:
+  ExperimentView experiment_;
+};
 
 }  // namespace octavo::ui
