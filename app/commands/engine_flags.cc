@@ -148,8 +148,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
        {"block-per-sequence", AdmissionReserve::kBlockPerSequence},
        {"one-percent", AdmissionReserve::kOnePercent}},
       "Blocks to leave free when a request is admitted; look-ahead: what running ones need in the next "
-      "steps; "
-      "block-per-sequence: 1 % of the pool and one per running sequence; one-percent: 1 % of the pool");
+      "steps; block-per-sequence: 1 % of the pool and one per running sequence; one-percent: 1 % of the "
+      "pool");
   add_choice<MemoryManager>(
       command, "--memory-manager", options.memory_manager,
       {{"paged", MemoryManager::kPaged},
