@@ -265,9 +265,9 @@ std::unique_ptr<ExperimentRun> start_policy(const ExperimentOptions& options) {
         }
         report.notes.push_back(
             "A look ahead knows what running requests take in the next 17 steps, and from max_tokens which "
-            "of them "
-            "end. Where lengths are not told, outputs end when the model says so: then the pool has to keep "
-            "blocks for all of them, or preempt. No rule of admission holds more without preempting more.");
+            "of them end. Where lengths are not told, outputs end when the model says so: then the pool has "
+            "to keep blocks for all of them, or preempt. No rule of admission that was tried holds more "
+            "without preempting more.");
         return report;
       });
 }

@@ -206,9 +206,8 @@ std::unique_ptr<ExperimentRun> start_figure_12(const ExperimentOptions& options)
       "20 minutes of arrivals where the authors took an hour.");
   study->add_note(
       "The more of a step's time does not depend on how many requests are in it, the more a larger batch "
-      "gains. For one "
-      "GPU that share is fitted; for eight processes 10 ms are assumed. With 40 ms OPT-175B gains what the "
-      "paper states, to 15 %.");
+      "gains. For one GPU that share is fitted; for eight processes 10 ms are assumed. With 40 ms OPT-175B "
+      "gains what the paper states, to 15 %.");
   study->add_note(
       "8 times Orca (Max) is more than any of these systems has in requests in its batch: for OPT-66B "
       "four chunks of 2,048 tokens fit, where paging runs twenty requests.");
@@ -296,10 +295,8 @@ std::unique_ptr<ExperimentRun> start_figure_14(const ExperimentOptions& options)
   }
   study->add_note(
       "Orca (Max) has room for seven chunks of 2,048 tokens, one request of four or six beams. What a beam "
-      "costs the "
-      "authors' program is known of samples only, 0.06 ms a step. With 0.15 ms paging sustains what their "
-      "scripts say, "
-      "and gains as much over Orca (Max).");
+      "costs the authors' program is known of samples only, 0.06 ms a step. With 0.15 ms paging sustains "
+      "what their scripts say, and gains as much over Orca (Max).");
   study->add_note(
       "Orca's managers compute a prompt once for each output, and copy a beam that changes places. How "
       "fast they copy decides the gain with beams: two rows stand around what the text says.");

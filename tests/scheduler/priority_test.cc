@@ -123,6 +123,18 @@ TEST(Priority, AStreamOfPromptsDoesNotStarveABackgroundPrompt) {
   EXPECT_TRUE(harness.scheduler.has_work()) << "it did not wait for all others";
 }
 
+// One that never ends leaves no row over, and in a turn it waits.
+TEST(Priority, ALongPromptLeavesABackgroundPromptItsTurns) {
+  Harness harness(options_with(4000, /*max_num_batched_tokens=*/64));
+  harness.us_of_step = us_by_rows;
+  const RequestId background = harness.submit(background_of(1, 300, 1));
+  harness.step();  // it has its blocks
+  const RequestId person = harness.submit(request_of(2, 8000, 1));
+  while (!harness.outputs.contains({background, 0}) && harness.scheduler.has_work() && !HasFailure())
+    harness.step();
+  EXPECT_FALSE(harness.outputs.contains({person, 0})) << "it did not wait for the long one";
+}
+
 TEST(Priority, BackgroundGroupsGiveUpTheirBlocksLatestFirstAndNoMoreThanIsNeeded) {
   SchedulerOptions options = options_with(40);
   options.enable_prefix_caching = false;

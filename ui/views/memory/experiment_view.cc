@@ -54,8 +54,7 @@ std::string cost_text(const UiState& state) {
   return "Before you run it: this loads " + state.model.name + " once more (" +
          bytes_text(bar.weight_bytes + bar.working_bytes) +
          ", and a small pool) and keeps the machine busy for several minutes. Answers of chats come more "
-         "slowly "
-         "meanwhile, and chats make its figures worse.";
+         "slowly meanwhile, and chats make its figures worse.";
 }
 
 void draw_facts(const Frame& frame, const ShownExperiment& experiment, const ExperimentFindings* findings,
