@@ -97,6 +97,7 @@ void add_sampling(const SamplingParams& sampling, std::uint64_t seed, Json& body
   add_unless("ignore_eos", sampling.ignore_eos, false);
   if (!sampling.stop.empty()) body["stop"] = sampling.stop;
   add_unless("include_stop_str_in_output", sampling.include_stop_str_in_output, false);
+  add_unless("skip_special_tokens", sampling.skip_special_tokens, true);
   if (!sampling.bad_words.empty()) body["bad_words"] = sampling.bad_words;
 }
 

@@ -73,7 +73,6 @@ constexpr std::array kCommonlyUnsupported = {
     UnsupportedField{"vllm_xargs", Harmless::kEmpty},
     UnsupportedField{"prompt_embeds", Harmless::kEmpty},
     UnsupportedField{"truncate_prompt_tokens", Harmless::kNothing, "send a prompt that fits"},
-    UnsupportedField{"skip_special_tokens", Harmless::kTrue, "control tokens are never text here"},
     UnsupportedField{"repeat_penalty", Harmless::kOne, "its name here is repetition_penalty"},
     UnsupportedField{"typical_p", Harmless::kOne},
     UnsupportedField{"tfs_z", Harmless::kOne},
@@ -390,6 +389,7 @@ SamplingFields read_sampling(FieldReader& fields, const ServedModel& model) {
   assign_read(fields.token_ids("stop_token_ids", vocabulary_size, kMaxListed), sampling.stop_token_ids);
   assign_read(fields.flag("include_stop_str_in_output"), sampling.include_stop_str_in_output);
   assign_read(fields.flag("ignore_eos"), sampling.ignore_eos);
+  assign_read(fields.flag("skip_special_tokens"), sampling.skip_special_tokens);
   assign_read(fields.texts("bad_words", kMaxListed), sampling.bad_words);
   assign_read(fields.number("length_penalty"), sampling.length_penalty);
   assign_read(fields.flag("early_stopping"), sampling.early_stopping);

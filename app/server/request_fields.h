@@ -132,9 +132,9 @@ struct SamplingFields {
       1;  // outputs that the client asked for: those of lower index, when there are more
 };
 // temperature, top_p, top_k, min_p, n, best_of, seed, stop, stop_token_ids, penalties, logit_bias,
-// min_tokens, ignore_eos, include_stop_str_in_output, bad_words, allowed_token_ids, use_beam_search with
-// length_penalty and early_stopping. vLLM's names and defaults; what Anthropic names otherwise
-// (stop_sequences) is for the caller to put in.
+// min_tokens, ignore_eos, include_stop_str_in_output, skip_special_tokens, bad_words, allowed_token_ids,
+// use_beam_search with length_penalty and early_stopping. vLLM's names and defaults; what Anthropic names
+// otherwise (stop_sequences) is for the caller to put in.
 SamplingFields read_sampling(FieldReader& fields, const ServedModel& model);
 
 // Of the whole, when every field is read: validate() with the field as subject.

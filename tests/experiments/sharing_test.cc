@@ -20,7 +20,9 @@ const std::string kInventedSection = "Blocks saved by beam search, invented mode
 
 double saved_blocks(std::int32_t num_outputs, const LengthSource& lengths, std::int32_t num_measured_steps,
                     const BeamSearches* beams = nullptr) {
-  return run_saturated({.options = paper_pool(MemoryManager::kPaged),
+  scheduler::SchedulerOptions options = paper_pool(MemoryManager::kPaged);
+  options.admission_reserve = AdmissionReserve::kBlockPerSequence;  // as the simulations beside it
+  return run_saturated({.options = options,
                         .num_outputs = num_outputs,
                         .beams = beams,
                         .num_measured_steps = num_measured_steps},

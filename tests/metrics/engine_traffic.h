@@ -109,11 +109,14 @@ class EngineTraffic {
     constexpr std::int32_t kBlockSizes[] = {1, 2, 4, 8, 16};
     constexpr PreemptionPolicy kModes[] = {PreemptionPolicy::kAuto, PreemptionPolicy::kSwap,
                                            PreemptionPolicy::kRecompute};
+    constexpr AdmissionReserve kReserves[] = {
+        AdmissionReserve::kLookAhead, AdmissionReserve::kBlockPerSequence, AdmissionReserve::kOnePercent};
     scheduler::SchedulerOptions options;
     options.block_size = kBlockSizes[below(5)];
     options.num_blocks = between(6, 60);
     options.num_host_blocks = below(3) == 0 ? 0 : between(1, options.num_blocks);
     options.preemption_mode = kModes[below(3)];
+    options.admission_reserve = kReserves[below(3)];
     options.bytes_per_block = 64;
     options.max_num_seqs = between(1, 12);
     options.max_num_batched_tokens = between(4, below(2) == 0 ? 8 : 64);

@@ -1,5 +1,5 @@
-// Options and requests as the scheduler's tests use them: blocks of 16 tokens, a reserve that knows no lengths,
-// prompts that look random.
+// Options and requests as the scheduler's tests use them: blocks of 16 tokens, a reserve that knows no
+// lengths, prompts that look random.
 #pragma once
 
 #include <cstdint>

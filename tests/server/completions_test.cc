@@ -126,7 +126,6 @@ TEST(Completions, BadBodiesAreRefusedByTheNameOfTheField) {
       {R"({"prompt": "a", "structured_outputs": {"regex": "x", "whitespace_pattern": "y"}})",
        "structured_outputs.whitespace_pattern"},
       {R"({"prompt": "a", "logits_processors": ["x"]})", "logits_processors"},
-      {R"({"prompt": "a", "skip_special_tokens": false})", "skip_special_tokens"},
       {R"({"prompt": "a", "truncate_prompt_tokens": 5})", "truncate_prompt_tokens"},
       {R"({"prompt": "a", "repeat_penalty": 1.1})", "repeat_penalty"},
       {R"({"prompt": "a", "cache_salt": 1})", "cache_salt"},

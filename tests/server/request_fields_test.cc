@@ -124,6 +124,7 @@ TEST(ReadSampling, EveryFieldArrives) {
       R"({"n": 2, "best_of": 3, "temperature": 0, "top_p": 0.5, "top_k": -1, "min_p": 0.1, "seed": 7,
           "presence_penalty": 0.25, "frequency_penalty": -0.25, "repetition_penalty": 1.5, "min_tokens": 3,
           "stop": "end", "stop_token_ids": [5], "ignore_eos": true, "include_stop_str_in_output": true,
+          "skip_special_tokens": false,
           "bad_words": ["bad"], "allowed_token_ids": [1, 2], "logit_bias": {"9": -100, "3": 1.5},
           "length_penalty": 0.5, "early_stopping": true})");
   const SamplingParams& sampling = read.sampling;
@@ -142,6 +143,7 @@ TEST(ReadSampling, EveryFieldArrives) {
   EXPECT_EQ(sampling.stop, std::vector<std::string>{"end"});
   EXPECT_EQ(sampling.stop_token_ids, std::vector<TokenId>{5});
   EXPECT_TRUE(sampling.ignore_eos && sampling.include_stop_str_in_output && sampling.early_stopping);
+  EXPECT_FALSE(sampling.skip_special_tokens);
   EXPECT_EQ(sampling.bad_words, std::vector<std::string>{"bad"});
   EXPECT_EQ(sampling.allowed_token_ids, (std::vector<TokenId>{1, 2}));
   EXPECT_EQ(sampling.logit_bias, (std::map<TokenId, double>{{3, 1.5}, {9, -100.0}}));
@@ -202,6 +204,7 @@ TEST(ReadSampling, WrongOnesAreNamed) {
       {R"({"allowed_token_ids": []})", "allowed_token_ids"},
       {R"({"bad_words": [1]})", "bad_words"},
       {R"({"ignore_eos": 1})", "ignore_eos"},
+      {R"({"skip_special_tokens": "no"})", "skip_special_tokens"},
       {R"({"include_stop_str_in_output": "yes"})", "include_stop_str_in_output"},
       {R"({"min_tokens": 17})", "min_tokens"},
       {R"({"use_beam_search": 1})", "use_beam_search"},

@@ -45,10 +45,21 @@ void PriorityRules::check(const StepView& step, std::span<const SimulatedRunner:
   count_who_gave_way(step, after);
 }
 
+// Whether a background sequence ran before the step and runs after it. (Who starts with cached blocks may
+// have rows in the next step only, when its siblings have attached to them.)
+bool PriorityRules::goes_on_in_background(const StepView& step) const {
+  return std::ranges::any_of(step.after.sequences, [&](const SequenceSnapshot& after) {
+    const auto before =
+        std::ranges::find(step.before.sequences, after.sequence_id, &SequenceSnapshot::sequence_id);
+    return is_background(after.request_id) && after.state == SequenceState::kRunning &&
+           before != step.before.sequences.end() && before->state == SequenceState::kRunning;
+  });
+}
+
 // Whoever runs has a part in at least one of so many steps.
 void PriorityRules::check_turns(const StepView& step, const Lines& before, const Lines& after,
                                 bool had_turn) {
-  if (had_turn || step.device_failed || !before.background_runs || !after.background_runs) {
+  if (had_turn || step.device_failed || !goes_on_in_background(step)) {
     num_steps_since_turn_ = 0;
     return;
   }

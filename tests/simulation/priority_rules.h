@@ -33,6 +33,7 @@ class PriorityRules {
   };
   Lines lines_of(const KvSnapshot& snapshot) const;
   bool is_background(RequestId request_id) const { return runner_.asked(request_id).background; }
+  bool goes_on_in_background(const StepView& step) const;
   void check_turns(const StepView& step, const Lines& before, const Lines& after, bool had_turn);
   void check_start(const StepView& step, const Lines& before, const Lines& after);
   void count_who_gave_way(const StepView& step, const Lines& after);

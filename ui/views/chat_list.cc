@@ -191,8 +191,7 @@ void ChatList::add_days(const UiState& state, std::vector<Row>& rows) {
 
 void ChatList::draw(const Frame& frame, const UiState& state, ImVec2 extent) {
   name_new_folder(state.library);
-  ImGui::BeginChild("chats", {extent.x, std::max(extent.y, 1.0f)},
-                    ImGuiChildFlags_NavFlattened);
+  ImGui::BeginChild("chats", {extent.x, std::max(extent.y, 1.0f)}, ImGuiChildFlags_NavFlattened);
   ImGui::PushStyleVar(ImGuiStyleVar_ItemSpacing, {0, 0});
   const float inner = ImGui::GetContentRegionAvail().x;
   const ImVec2 top = ImGui::GetCursorScreenPos();
