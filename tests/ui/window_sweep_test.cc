@@ -252,7 +252,8 @@ class DownloadSweep : public LongWindowSweep {
     const std::filesystem::path model = folder_ / "model.gguf";
     test::make_tiny_llama(7, {.num_layers = 8}).write(model);
     std::ifstream file(model, std::ios::binary);
-    const std::string content{std::istreambuf_iterator<char>(file), {}};
+    std::string content{std::istreambuf_iterator<char>(file), {}};
+    content.resize(kSlow * kMostSeconds);
     std::string broken = content;
     broken[0] = 'X';
     hub_ = std::make_unique<HubStandIn>(
@@ -288,6 +289,8 @@ class DownloadSweep : public LongWindowSweep {
         << state().catalogue.download.sentence;
   }
 
+  // A download lasts as long as a sweep, and asking for what the file holds does not.
+  static constexpr std::size_t kSlow = 100'000, kMostSeconds = 600;
   static constexpr const char* kRepository = "an-organisation/A-model-with-a-long-name-3.1-Instruct-GGUF";
   std::unique_ptr<HubStandIn> hub_;
   std::optional<test::EnvironmentVariable> home_, cache_;
@@ -312,14 +315,14 @@ TEST_P(DownloadSweep, OfTheFirstStartAndTheCatalogue) {
       {"catalogue, gated", [this, open] { open(), look_at("org/asks-before", ""); }, leave},
       {"catalogue, not there", [this, open] { open(), look_at("org/nothing", ""); }, leave},
   });
-  hub_->bytes_per_s = 2'000;
+  hub_->bytes_per_s = kSlow;
   download_until("m-Q4_K_M.gguf", ui::DownloadPhase::kReceiving);
   sweep({{"first start, downloading", [] {}}, {"catalogue, downloading", open, leave}});
 }
 
 TEST_P(DownloadSweep, OfDownloadsBesideChats) {
   open();
-  hub_->bytes_per_s = 2'000;
+  hub_->bytes_per_s = kSlow;
   download_until("m-Q4_K_M.gguf", ui::DownloadPhase::kReceiving);
   sweep({workspace("downloading", Workspace::kChat)});
   apply(act::PauseDownload{});

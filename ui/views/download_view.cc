@@ -61,7 +61,7 @@ void draw_buttons(const Frame& frame, const DownloadState& download, ImVec2 high
 
 }  // namespace
 
-std::string download_text(const DownloadState& download) {
+std::string download_text(const DownloadState& download, bool is_short) {
   const std::string percent = percent_text(std::floor(fraction_of(download) * 100) / 100);
   const std::string of_all =
       download.total > 0 ? percent + " of " + bytes_text(download.total) : std::string();
@@ -78,7 +78,7 @@ std::string download_text(const DownloadState& download) {
   }
   std::string text = of_all;
   if (download.seconds_left) text += " · " + left_text(*download.seconds_left);
-  if (download.bytes_per_s > 0)
+  if (download.bytes_per_s > 0 && !is_short)
     text += " · " + bytes_text(static_cast<std::int64_t>(download.bytes_per_s)) + "/s";
   return text;
 }
@@ -103,7 +103,11 @@ void draw_download(const Frame& frame, const DownloadState& download, float widt
   draw_text(frame, list, low, name, download.name, room);
   TextStyle tiny = tiny_text(frame);
   if (download.phase == DownloadPhase::kFailed) tiny.colour = readable(frame.theme.error, frame.theme.panel);
-  draw_text(frame, list, {low.x, low.y + frame.px(21)}, tiny, download_text(download), room);
+  const ImVec2 second{low.x, low.y + frame.px(21)};
+  const std::string told = download_text(download);
+  const bool fits = text_width(frame, tiny, told) <= room;
+  draw_text(frame, list, second, tiny, fits ? told : download_text(download, /*is_short=*/true), room);
+  if (!fits) tooltip_over(frame, second, {second.x + room, second.y + line_pixels(frame, tiny)}, told);
   const float bar = low.y + frame.px(46);
   ImGui::SetCursorScreenPos({low.x, bar});
   two_part_bar(frame,

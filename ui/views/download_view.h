@@ -14,7 +14,7 @@ float download_height(const Frame& frame, const DownloadState& download, float w
 // From the cursor on, in a card.
 void draw_download(const Frame& frame, const DownloadState& download, float width);
 
-// "34 % of 2.3 GiB · 3 min left · 12 MiB/s"
-std::string download_text(const DownloadState& download);
+// "34 % of 2.3 GiB · 3 min left · 12 MiB/s"; short: without the speed, which changes all the time
+std::string download_text(const DownloadState& download, bool is_short = false);
 
 }  // namespace octavo::ui
