@@ -385,8 +385,11 @@ TEST_F(MemoryWorkspaceTest, EverythingIsShownAtTheMomentOfTheSnapshot) {
   run(20);
   traffic_.step();
   const auto snapshot = std::make_shared<KvSnapshot>(traffic_.core().snapshot());
-  for (int i = 0; i < 3; ++i) traffic_.step();
-  const metrics::Trace trace = traffic_.core().recorder()->read_since(step_mark_, event_mark_);
+  metrics::Trace trace;
+  for (int i = 0; i < 100 && trace.next_event_mark <= snapshot->event_mark; ++i) {
+    traffic_.step();
+    trace = traffic_.core().recorder()->read_since(step_mark_, event_mark_);
+  }
   ASSERT_LT(snapshot->event_mark, trace.next_event_mark);
   memory_workspace_->fold(
       trace, snapshot, [](RequestId) { return std::nullopt; }, state_);
