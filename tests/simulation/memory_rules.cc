@@ -183,11 +183,12 @@ void MemoryRules::check_watermark(const StepView& step) {
     problem_.note(newest, "its start left fewer free blocks than the watermark");
 }
 
-// Beside so many sequences.
-std::int32_t MemoryRules::least_to_leave(const StepView& step, std::int32_t num_running) const {
+// Beside so many sequences, whose drafts hold so many blocks each until the step ends.
+std::int32_t MemoryRules::least_to_leave(const StepView& step, std::int32_t num_running,
+                                         std::int32_t most_in_draft) const {
   const std::int32_t one_percent = (script_.options.num_blocks + 99) / 100;
   switch (script_.options.admission_reserve) {
-    case AdmissionReserve::kLookAhead: return least_taken_ahead(step);
+    case AdmissionReserve::kLookAhead: return least_taken_ahead(step, most_in_draft);
     case AdmissionReserve::kBlockPerSequence: return one_percent + num_running;
     case AdmissionReserve::kOnePercent: return one_percent;
   }
@@ -196,7 +197,7 @@ std::int32_t MemoryRules::least_to_leave(const StepView& step, std::int32_t num_
 
 // By those who run, each a token a step from then on. Who ends gives back all it has, also what it shares;
 // who did not outlive the step may have been cancelled before it; and who came back in it may end, too.
-std::int32_t MemoryRules::least_taken_ahead(const StepView& step) const {
+std::int32_t MemoryRules::least_taken_ahead(const StepView& step, std::int32_t most_in_draft) const {
   const auto blocks_for = [&](std::int32_t num_tokens) {
     return (num_tokens + script_.options.block_size - 1) / script_.options.block_size;
   };
@@ -213,7 +214,8 @@ std::int32_t MemoryRules::least_taken_ahead(const StepView& step) const {
                                              script_.options.max_model_len - sequence.num_tokens);
       const std::int32_t num_known = blocks_for(sequence.num_tokens);
       if (!runs || ahead >= num_left) {
-        num_taken -= std::max(num_known, static_cast<std::int32_t>(sequence.block_table.size()));
+        num_taken -=
+            std::max(num_known, static_cast<std::int32_t>(sequence.block_table.size())) + most_in_draft;
       } else if (ran) {
         num_taken += blocks_for(sequence.num_tokens + ahead) - num_known;
       }
@@ -312,8 +314,10 @@ void MemoryRules::check_blocks_ahead(const StepView& step, SequenceId sequence_i
   };
   // The guesses' blocks are the last that the sequence got.
   auto num_before = std::ranges::count_if(step.block_events, is_its) - num_ahead;
+  const std::int32_t most_in_draft =
+      (script_.options.num_speculative_tokens + script_.options.block_size - 1) / script_.options.block_size;
   const std::int32_t num_to_leave =
-      least_to_leave(step, static_cast<std::int32_t>(step.after.sequences.size())) +
+      least_to_leave(step, static_cast<std::int32_t>(step.after.sequences.size()), most_in_draft) +
       num_promised(step, kEveryRequest);
   std::int32_t num_free = step.before.figures.free_blocks;
   for (std::size_t i = 0; i < step.block_events.size(); ++i) {

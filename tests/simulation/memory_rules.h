@@ -56,8 +56,9 @@ class MemoryRules {
   std::int32_t last_checkpoint(const StepView& step, const ScriptedRequest& asked,
                                std::int32_t num_tokens) const;
   bool holds_start(const BlockSnapshot& block, std::int32_t id, std::span<const std::uint64_t> hashes) const;
-  std::int32_t least_to_leave(const StepView& step, std::int32_t num_running) const;
-  std::int32_t least_taken_ahead(const StepView& step) const;
+  std::int32_t least_to_leave(const StepView& step, std::int32_t num_running,
+                              std::int32_t most_in_draft = 0) const;
+  std::int32_t least_taken_ahead(const StepView& step, std::int32_t most_in_draft) const;
   std::int32_t num_promised(const StepView& step, RequestId newest) const;
   bool reads_cache(const ScriptedRequest& asked) const;
 
