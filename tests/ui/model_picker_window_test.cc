@@ -288,7 +288,7 @@ TEST_F(ModelPickerWindow, TheModelUsedLastComesBackAtTheNextStart) {
   load(second);
   ASSERT_TRUE(loop_until([this] { return state().model.name == "second"; }));
   application_.reset();
-  const auto start = [&](bool prefers_recent) {
+  const auto start = [&](bool prefers_recent) -> ::testing::AssertionResult {
     app::WindowOptions options;
     options.engine.model = first;
     options.prefers_recent_model = prefers_recent;
@@ -296,8 +296,11 @@ TEST_F(ModelPickerWindow, TheModelUsedLastComesBackAtTheNextStart) {
     options.chats_path.clear();
     options.export_folder = folder_;
     options.model_places = model_places();
-    application_ = *app::Application::start(options, factory(), *clock_);
-    return loop_until([this] { return state().model.phase == ui::ModelPhase::kReady; });
+    auto started = app::Application::start(options, factory(), *clock_);
+    if (!started) return ::testing::AssertionFailure() << started.error().message;
+    application_ = *std::move(started);
+    return ::testing::AssertionResult(
+        loop_until([this] { return state().model.phase == ui::ModelPhase::kReady; }));
   };
   ASSERT_TRUE(start(true));
   EXPECT_EQ(loads_.options.back().model, second);
