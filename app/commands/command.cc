@@ -3,7 +3,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -55,20 +54,6 @@ std::optional<std::size_t> terminal_columns(int descriptor) {
   if (isatty(descriptor) == 0 || ioctl(descriptor, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
     return std::nullopt;
   return size.ws_col;
-}
-
-std::size_t count_columns(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !continues_utf8(c); }));
-}
-
-std::string cut_to_columns(std::string_view text, std::size_t columns) {
-  if (count_columns(text) <= columns) return std::string(text);
-  std::string cut;
-  for (std::size_t at = 0, num_kept = 0; at < text.size(); ++at) {
-    if (!continues_utf8(text[at]) && ++num_kept >= columns) break;
-    cut += text[at];
-  }
-  return cut + "…";
 }
 
 Progress::Progress(bool verbose)

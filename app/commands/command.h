@@ -26,10 +26,6 @@ int report_error(const Error& error);
 // How many characters a line of the terminal behind this descriptor holds; nullopt: it is none, or does not
 // say.
 std::optional<std::size_t> terminal_columns(int descriptor);
-// Characters of UTF-8, each as wide as any.
-std::size_t count_columns(std::string_view text);
-// The text, or its beginning and an ellipsis, so that it takes at most so many columns.
-std::string cut_to_columns(std::string_view text, std::size_t columns);
 
 // What is said on the way (loading, sizing): standard error, only on a terminal or with --verbose.
 class Progress {

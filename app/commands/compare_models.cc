@@ -20,6 +20,7 @@
 #include "app/commands/engine_flags.h"
 #include "app/commands/input.h"
 #include "app/commands/request_json.h"
+#include "engine/base/columns.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/comparison/model_comparison.h"
@@ -64,9 +65,7 @@ std::string_view bytes_at(const Report& report, std::int64_t index) {
 // ---- as tables
 
 std::string padded(std::string text, std::size_t width) {
-  std::size_t length = 0;
-  for (const char c : text) length += continues_utf8(c) ? 0 : 1;
-  return length < width ? std::string(width - length, ' ') + text : text;
+  return pad_to_columns(std::move(text), width, /*to_right=*/true);
 }
 
 // Four digits that count, whatever the size.

@@ -21,6 +21,7 @@
 #include "app/hub/hub_cache.h"
 #include "app/hub/local_models.h"
 #include "app/hub/model_look.h"
+#include "engine/base/columns.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/model/gguf_file.h"
@@ -66,7 +67,7 @@ void print_rows(std::vector<std::vector<std::string>> rows) {
     for (std::size_t i = 0; i < row.size(); ++i) {
       const bool has_own_line = is_narrow && i > 0 && i + 1 == row.size() && !row[i].empty();
       if (has_own_line) line = without_end_spaces(line) + "\n    ";
-      line += row[i] + std::string(widths[i] - count_columns(row[i]), ' ');
+      line += pad_to_columns(row[i], widths[i]);
     }
     std::cout << without_end_spaces(line) << '\n';
   }

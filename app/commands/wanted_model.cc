@@ -12,6 +12,7 @@
 #include "app/hub/hub_cache.h"
 #include "engine/base/ascii.h"
 #include "engine/base/clock.h"
+#include "engine/base/columns.h"
 #include "engine/base/format.h"
 #include "engine/base/text.h"
 #include "engine/model/model_files.h"

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "engine/base/columns.h"
 #include "engine/base/format.h"
-#include "engine/base/text.h"
 
 namespace octavo::app {
 namespace {
@@ -14,17 +14,6 @@ using paper::ComparedFigure;
 using paper::ExperimentInfo;
 using paper::ExperimentReport;
 using paper::Verdict;
-
-std::string in_column(std::string text, std::size_t width, bool to_right = false) {
-  std::size_t length = 0;
-  for (const char c : text) length += continues_utf8(c) ? 0 : 1;
-  const std::string blanks(length < width ? width - length : 0, ' ');
-  return to_right ? blanks + text : text + blanks;
-}
-
-std::size_t characters(const std::string& text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return !continues_utf8(c); }));
-}
 
 struct Row {
   std::string name, unit, ours, papers, verdict, source;
@@ -56,26 +45,27 @@ std::string list_text(std::span<const ExperimentInfo> infos) {
   for (const ExperimentInfo& info : infos) width = std::max(width, info.name.size());
   std::string text;
   for (const ExperimentInfo& info : infos)
-    text += in_column(info.name, width + 2) + info.title + " (" + info.source + ")\n";
+    text += pad_to_columns(info.name, width + 2) + info.title + " (" + info.source + ")\n";
   return text;
 }
 
 std::string report_text(const ExperimentInfo& info, const ExperimentReport& report) {
   std::string text = info.name + ": " + info.title + "\n";
-  for (const auto& [name, fact] : facts_of(info)) text += "  " + in_column(name, 10) + *fact + "\n";
-  if (!report.machine.empty()) text += "  " + in_column("machine", 10) + report.machine + "\n";
+  for (const auto& [name, fact] : facts_of(info)) text += "  " + pad_to_columns(name, 10) + *fact + "\n";
+  if (!report.machine.empty()) text += "  " + pad_to_columns("machine", 10) + report.machine + "\n";
   const std::vector<Row> rows = rows_of(report);
   const Row heads{"", "", "ours", "paper", "", ""};
   const auto widest = [&](std::string Row::*part) {
-    std::size_t width = characters(heads.*part);
-    for (const Row& row : rows) width = std::max(width, characters(row.*part));
+    std::size_t width = count_columns(heads.*part);
+    for (const Row& row : rows) width = std::max(width, count_columns(row.*part));
     return width + 2;
   };
   const auto add = [&](const Row& row) {
-    std::string line =
-        "  " + in_column(row.name, widest(&Row::name)) + in_column(row.ours, widest(&Row::ours), true) + " " +
-        in_column(row.unit, widest(&Row::unit)) + in_column(row.papers, widest(&Row::papers), true) + "  " +
-        in_column(row.verdict, widest(&Row::verdict)) + row.source;
+    std::string line = "  " + pad_to_columns(row.name, widest(&Row::name)) +
+                       pad_to_columns(row.ours, widest(&Row::ours), true) + " " +
+                       pad_to_columns(row.unit, widest(&Row::unit)) +
+                       pad_to_columns(row.papers, widest(&Row::papers), true) + "  " +
+                       pad_to_columns(row.verdict, widest(&Row::verdict)) + row.source;
     line.erase(line.find_last_not_of(' ') + 1);
     text += line + "\n";
   };

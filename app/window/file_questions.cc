@@ -105,29 +105,27 @@ std::optional<FileQuestion> ask(const act::ExportRequests& a, const FileFolders&
               json ? ".json" : ".csv", folders.exports);
 }
 
-// The experiment that a file is to be of; nullptr where it has found nothing.
-const ui::ShownExperiment* found_experiment(std::size_t index, const ui::UiState& state) {
+// Of an experiment that has found something.
+template <class Action>
+std::optional<FileQuestion> save_findings(const Action& a, const char* title, const char* ending,
+                                          const FileFolders& folders, const ui::UiState& state) {
   const auto& experiments = state.memory_workspace.evaluation.experiments;
-  if (index >= experiments.size() || experiments[index].findings == nullptr) return nullptr;
-  return &experiments[index];
+  if (a.index >= experiments.size() || experiments[a.index].findings == nullptr) return std::nullopt;
+  return save(a, title, experiments[a.index].name, ending, folders.exports);
 }
 
 std::optional<FileQuestion> ask(const act::SavePlots& a, const FileFolders& folders,
                                 const ui::UiState& state) {
-  const ui::ShownExperiment* const experiment = found_experiment(a.index, state);
-  if (experiment == nullptr) return std::nullopt;
   const bool png = a.kind == act::PictureKind::kPng;
-  return save(a, png ? "Save the plots as PNG" : "Save the plots as SVG", experiment->name,
-              png ? ".png" : ".svg", folders.exports);
+  return save_findings(a, png ? "Save the plots as PNG" : "Save the plots as SVG", png ? ".png" : ".svg",
+                       folders, state);
 }
 
 std::optional<FileQuestion> ask(const act::SaveFigures& a, const FileFolders& folders,
                                 const ui::UiState& state) {
-  const ui::ShownExperiment* const experiment = found_experiment(a.index, state);
-  if (experiment == nullptr) return std::nullopt;
   const bool json = a.kind == act::TableKind::kJson;
-  return save(a, json ? "Save plots and figures as JSON" : "Save the figures as Markdown", experiment->name,
-              json ? ".json" : ".md", folders.exports);
+  return save_findings(a, json ? "Save plots and figures as JSON" : "Save the figures as Markdown",
+                       json ? ".json" : ".md", folders, state);
 }
 
 template <class Action>

@@ -1,8 +1,8 @@
-#include "app/commands/command.h"
+#include "engine/base/columns.h"
 
 #include <gtest/gtest.h>
 
-namespace octavo::app {
+namespace octavo {
 namespace {
 
 TEST(Columns, CountCharactersAndCutBetweenThem) {
@@ -14,5 +14,11 @@ TEST(Columns, CountCharactersAndCutBetweenThem) {
   EXPECT_EQ(cut_to_columns("", 0), "");
 }
 
+TEST(Columns, ArePaddedAtEitherSide) {
+  EXPECT_EQ(pad_to_columns("é", 3), "é  ");
+  EXPECT_EQ(pad_to_columns("é", 3, /*to_right=*/true), "  é");
+  EXPECT_EQ(pad_to_columns("a · é", 3), "a · é");
+}
+
 }  // namespace
-}  // namespace octavo::app
+}  // namespace octavo
