@@ -34,7 +34,7 @@ class Duel {
  public:
   Duel(std::mt19937& random, const FuzzCase& fuzz_case)
       : random_(random),
-        block_size_(1 + below(below(2) == 0 ? 12 : 4)),
+        block_size_(below(2) == 0 ? 1 + below(4) : 5 + below(12)),
         num_blocks_(4 + below(28)),
         num_host_blocks_(below(num_blocks_)),
         manager_({.block_size = block_size_,
