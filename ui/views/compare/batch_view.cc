@@ -23,6 +23,7 @@ constexpr float kWordsRow = 28;
 constexpr float kPromptsHeight = 150;
 constexpr float kLetterRow = 44;
 constexpr float kFileRow = 40;
+constexpr float kFormatsWidth = 190;
 constexpr float kGap = 12, kBetweenButtons = 8;
 constexpr float kRowHeight = 104;
 constexpr float kHeadHeight = 52;
@@ -82,6 +83,16 @@ float letters_height(const Frame& frame, std::size_t num_settings, float width) 
   return frame.px(needed <= width ? kLetterRow : 2 * kLetterRow);
 }
 
+constexpr ButtonOptions kReadFile = {.icon = Icon::kFolder,
+                                     .help = "Take the prompts of a text or CSV file over"};
+constexpr std::string_view kReadFileText = "Read a file…";
+
+// Of the format and the button for files, which stands below it where there is no room beside it.
+float file_height(const Frame& frame, float width) {
+  const float needed = frame.px(kFormatsWidth + kGap) + button_width(frame, kReadFileText, kReadFile);
+  return frame.px(needed <= width ? kFileRow : 2 * kFileRow);
+}
+
 std::string row_words(const BatchRow& row, const std::string& seed) {
   std::string words = "seed " + seed;
   const std::int32_t prompt = row.cells.front().num_prompt_tokens;
@@ -135,8 +146,9 @@ float BatchView::setup_height(const Frame& frame, const UiState& state, float wi
   const float inner = width - frame.px(3 * kPadding);
   const float groups = SettingsEditor::groups_height(frame, SettingsEditor::Groups::kSettings,
                                                      state.model.template_switches, inner);
-  const float above = fixed + frame.px(kFileRow + kPromptsHeight + 3 * 8) +
-                      letters_height(frame, batch.setup.size(), width - frame.px(2 * kPadding));
+  const float inside = width - frame.px(2 * kPadding);
+  const float above = fixed + file_height(frame, inside) + frame.px(kPromptsHeight + 3 * 8) +
+                      letters_height(frame, batch.setup.size(), inside);
   return above + std::min(groups, std::max(frame.px(kFewestGroups), most - above));
 }
 
@@ -166,7 +178,7 @@ void BatchView::draw_setup(const Frame& frame, const UiState& state, CompareLook
   if (editing_) {
     ImGui::SetCursorScreenPos({at.x, y});
     draw_prompts(frame, inner);
-    y += frame.px(kFileRow + kPromptsHeight + 2 * 8);
+    y += file_height(frame, inner) + frame.px(kPromptsHeight + 2 * 8);
     ImGui::SetCursorScreenPos({at.x, y});
     draw_settings(frame, state, inner, at.y + extent.y - frame.px(2 * kPadding) - y);
   }
@@ -254,12 +266,14 @@ void BatchView::draw_prompts(const Frame& frame, float width) {
   constexpr std::array kIds = {"lines", "csv"};
   const ImVec2 at = ImGui::GetCursorScreenPos();
   format_ = static_cast<PromptFormat>(
-      segments(frame, "format", kLabels, kIds, static_cast<std::size_t>(format_), frame.px(190)));
-  ImGui::SetCursorScreenPos({at.x + frame.px(202), at.y + frame.px(2)});
-  if (button(frame, "read_prompts", "Read a file…",
-             {.icon = Icon::kFolder, .help = "Take the prompts of a text or CSV file over"}))
+      segments(frame, "format", kLabels, kIds, static_cast<std::size_t>(format_), frame.px(kFormatsWidth)));
+  const float height = file_height(frame, width);
+  const bool beside_format = height <= frame.px(kFileRow);
+  ImGui::SetCursorScreenPos(beside_format ? ImVec2{at.x + frame.px(kFormatsWidth + kGap), at.y + frame.px(2)}
+                                          : ImVec2{at.x, at.y + frame.px(kFileRow + 2)});
+  if (button(frame, "read_prompts", kReadFileText, kReadFile))
     frame.actions.push(actions::AskForFile{actions::FileWish::kPrompts});
-  ImGui::SetCursorScreenPos({at.x, at.y + frame.px(kFileRow + 8)});
+  ImGui::SetCursorScreenPos({at.x, at.y + height + frame.px(8)});
   const std::string_view hint =
       format_ == PromptFormat::kLines ? "One prompt on each line" : "prompt,note (a header, then a row each)";
   text_area(frame, "##prompts", prompts_, {width, frame.px(kPromptsHeight)}, 0, hint);
