@@ -242,7 +242,7 @@ constexpr Command kCommands[] = {
      [](const UiState& state, ActionSink& actions) {
        actions.push(actions::ShowSettings{!state.settings_open});
      }},
-    {"Keyboard shortcuts", "Ctrl+/", kControl | ImGuiKey_Slash, 0, with_keys,
+    {"Keyboard shortcuts", "Ctrl+/, F1", kControl | ImGuiKey_Slash, ImGuiKey_F1, with_keys,
      [](const UiState& state, ActionSink& actions) {
        actions.push(actions::ShowKeys{!state.desktop.keys_open});
      }},

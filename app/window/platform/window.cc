@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <string_view>
 
 #include "app/window/platform/chord_order.h"
 #include "app/window/platform/window_icon.h"
@@ -97,6 +98,14 @@ void install_input_notes(GLFWwindow* handle) {
   glfwSetDropCallback(handle, note_drop);
 }
 
+// ImGui's part goes by what stands on the keys, but does not know "+": where it has a key of its own, as on
+// German and Nordic keyboards, Ctrl++ would be another chord. The keypad's key means the same.
+void pass_key(GLFWwindow* handle, int key, int scancode, int action, int modifiers) {
+  const char* label = glfwGetKeyName(key, scancode);
+  const bool is_plus = label != nullptr && std::string_view(label) == "+";
+  ImGui_ImplGlfw_KeyCallback(handle, is_plus ? GLFW_KEY_KP_ADD : key, scancode, action, modifiers);
+}
+
 void upload_textures() {
   for (ImTextureData* texture : *ImGui::GetDrawData()->Textures) {
     if (texture->Status != ImTextureStatus_OK) ImGui_ImplOpenGL3_UpdateTexture(texture);
@@ -155,6 +164,7 @@ Result<void> Window::start_imgui() {
   ImGui::GetCurrentContext()->ConfigNavWindowingKeyNext = 0;
   ImGui::GetCurrentContext()->ConfigNavWindowingKeyPrev = 0;
   if (!ImGui_ImplGlfw_InitForOpenGL(handle_, /*install_callbacks=*/true)) return no_opengl();
+  glfwSetKeyCallback(handle_, pass_key);
   if (!ImGui_ImplOpenGL3_Init("#version 330 core")) return no_opengl();
   backends_started_ = true;
   return {};
