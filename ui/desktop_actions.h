@@ -57,7 +57,7 @@ struct MakeServerKey {};  // the one before counts no longer
 
 // ---- files
 
-enum class FileWish { kAttach, kImportChats, kOpenRecording, kOpenModel, kPrompts };
+enum class FileWish { kAttach, kImportChats, kOpenRecording, kOpenModel, kPrompts, kTextToCompare };
 struct AskForFile {  // opens the file browser
   FileWish wish;
 };

@@ -168,6 +168,13 @@ FileQuestion question_of(act::FileWish wish, const FileFolders& folders, const u
               .nothing = "No matching folder, .txt or .csv file here.",
               .extensions = {".txt", ".csv"},
               .answer = [](std::string path) -> ui::Action { return act::ReadPrompts{std::move(path)}; }};
+    case act::FileWish::kTextToCompare:
+      return {
+          .title = "Read a text to compare",
+          .button = "Read",
+          .note = "Both models read the whole text, token by token.",
+          .nothing = "No matching file here.",
+          .answer = [](std::string path) -> ui::Action { return act::ReadTextToCompare{std::move(path)}; }};
     case act::FileWish::kOpenModel: break;
   }
   return {.title = "Open a model file",

@@ -198,6 +198,16 @@ TEST_F(FileBrowsingTest, PromptsOfABatchAreTextsAndTables) {
   EXPECT_EQ(std::get<act::ReadPrompts>(std::get<act::CompareAction>(*chosen)).path, path);
 }
 
+TEST_F(FileBrowsingTest, ATextToCompareIsReadFromAnyFile) {
+  const std::string path = write("texts/notes");
+  questions_.apply(act::AskForFile{act::FileWish::kTextToCompare});
+  browse((folder_ / "texts").string() + "/");
+  choose(path);
+  const auto chosen = browsing_.take_chosen();
+  ASSERT_TRUE(chosen);
+  EXPECT_EQ(std::get<act::ReadTextToCompare>(std::get<act::TwoModelsAction>(*chosen)).path, path);
+}
+
 TEST_F(FileBrowsingTest, AnOlderListingChangesNothing) {
   write("a/one.gguf");
   write("b/two.gguf");

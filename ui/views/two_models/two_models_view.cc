@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "engine/base/format.h"
+#include "ui/desktop_actions.h"
 #include "ui/model_actions.h"
 #include "ui/state.h"
 #include "ui/two_models_actions.h"
@@ -128,13 +129,9 @@ void TwoModelsView::draw_models(const Frame& frame, const UiState& state, float 
 }
 
 void TwoModelsView::draw_source(const Frame& frame, const TwoModelsState& shown, float width) {
-  ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1.0f);
-  const bool entered = text_field(frame, "##text_path", path_, "Or a file: ~/notes.txt", width - frame.px(76),
-                                  ImGuiInputTextFlags_EnterReturnsTrue);
-  ImGui::PopStyleVar();
-  beside(frame, 8);
-  const bool pressed = button(frame, "read_text", "Read", {.width = 68, .enabled = has_words(path_)});
-  if ((entered || pressed) && has_words(path_)) frame.actions.push(actions::ReadTextToCompare{path_});
+  if (button(frame, "read_text", "Read a file…",
+             {.icon = Icon::kFolder, .height = 30, .help = "Compare over the text of a file"}))
+    frame.actions.push(actions::AskForFile{actions::FileWish::kTextToCompare});
   gap(frame, 6);
   if (button(frame, "take_answer", "Question and answer of the chat", {.height = 30}))
     frame.actions.push(actions::TakeAnswerAsText{});

@@ -29,7 +29,7 @@ class TwoModelsView {
   void draw_legend(const Frame& frame, float width);
   void draw_figures(const Frame& frame, const TwoModelsResult& result, ImVec2 extent);
 
-  std::string typed_, path_;
+  std::string typed_;
   std::uint64_t text_serial_ = 0;
   TwoModelsColour colour_ = TwoModelsColour::kDivergence;
   TwoModelsText text_;
