@@ -25,6 +25,7 @@ constexpr Example kExamples[] = {
     {"example_code", "Understand code", "What is a list in Python good for?"},
 };
 constexpr float kWidth = 640, kCardHeight = 76, kGap = 12, kNarrowestTwo = 460;
+constexpr float kDemonstrationRow = 32;
 
 // True when pressed.
 bool example_card(const Frame& frame, const Example& example, ImVec2 extent) {
@@ -54,7 +55,6 @@ void draw_middle(const Frame& frame, const TextStyle& style, std::string_view te
 // another. A window of its own: the transcript's lies below, and would take the mouse.
 void draw_demonstration(const Frame& frame, const CatalogueState& catalogue, float middle, float top,
                         float room) {
-  constexpr std::string_view kText = "It is a small demonstration: quick, and often wrong.";
   const bool can_get =
       catalogue.better && catalogue.download.phase == DownloadPhase::kNone && !catalogue.is_offline;
   const bool is_here = can_get && !catalogue.better->here.empty();
@@ -66,19 +66,14 @@ void draw_demonstration(const Frame& frame, const CatalogueState& catalogue, flo
       "A better model for this computer, from " + catalogue.host + "; chats go on while it comes";
   const ButtonOptions get{.kind = ButtonKind::kPrimary, .height = 28, .help = get_help};
   const ButtonOptions better{.height = 28, .help = "Choose another model (Ctrl+M)"};
-  const TextStyle style = small_text(frame);
   const float get_room = can_get ? button_width(frame, get_text, get) + frame.px(8) : 0;
-  const float button_room = get_room + button_width(frame, "A better model…", better);
-  const float words =
-      std::max(0.0f, std::min(text_width(frame, style, kText), room - button_room - frame.px(12)));
-  const float width = words + frame.px(12) + button_room;
-  ImGui::SetCursorScreenPos({std::floor(middle - width * 0.5f), top});
+  const float width = get_room + button_width(frame, "A better model…", better);
+  draw_middle(frame, small_text(frame), "It is a small demonstration: quick, and often wrong.", middle, top,
+              room);
+  ImGui::SetCursorScreenPos({std::floor(middle - width * 0.5f), top + frame.px(kDemonstrationRow)});
   ImGui::PushStyleColor(ImGuiCol_ChildBg, IM_COL32_BLACK_TRANS);
   ImGui::BeginChild("demonstration", {width + 1, frame.px(30)}, ImGuiChildFlags_NavFlattened);
   ImGui::PopStyleColor();
-  const ImVec2 low = ImGui::GetCursorScreenPos();
-  draw_text(frame, ImGui::GetWindowDrawList(), {low.x, low.y + frame.px(4)}, style, kText, words + 1);
-  ImGui::SetCursorScreenPos({low.x + words + frame.px(12), low.y});
   if (can_get) {
     if (button(frame, "get_better", get_text, get)) {
       const CatalogueRow& row = *catalogue.better;
@@ -108,14 +103,14 @@ void draw_empty_chat(const Frame& frame, const UiState& state, const ChatState& 
   const float rows = static_cast<float>(std::size(kExamples)) / columns;
   const float cards = rows * frame.px(kCardHeight) + (rows - 1) * frame.px(kGap);
   const bool has_model = state.model.phase == ModelPhase::kReady;
-  const float words = frame.px(state.model.is_demonstration ? 140 : 104);
+  const float words = frame.px(state.model.is_demonstration ? 140 + kDemonstrationRow : 104);
   const bool has_room = has_model && extent.y >= words + cards + frame.px(32);
   const float height = words + (has_room ? cards : 0);
   const float middle = low.x + extent.x * 0.5f;
   const float top = std::floor(low.y + std::max(frame.px(16), (extent.y - height) * 0.42f));
   draw_middle(frame, heading, "What would you like to talk about?", middle, top, width);
   draw_middle(frame, small_text(frame), who_answers(state.model), middle, top + frame.px(44), width);
-  if (has_model && state.model.is_demonstration)
+  if (has_model && state.model.is_demonstration && extent.y >= words + frame.px(16))
     draw_demonstration(frame, state.catalogue, middle, top + frame.px(72), width);
   if (!has_room) return;
   const ImVec2 card{std::floor((width - (columns - 1) * frame.px(kGap)) / columns), frame.px(kCardHeight)};

@@ -18,15 +18,16 @@ constexpr float kCatalogueRowHeight = 58, kFileRowHeight = 50, kBetween = 24;
 constexpr float kTwoColumns = 600;  // narrower, one column has all of it
 constexpr float kLeastRows = 2.5f;  // of files; with less room, all that is beside them scrolls with them
 
+// Against the background of a chosen row, which is harder to read on than the panel.
 ImU32 fit_colour(const Frame& frame, CatalogueFit fit) {
   switch (fit) {
     case CatalogueFit::kUnknown: return frame.theme.muted;
-    case CatalogueFit::kFits: return readable(frame.theme.accent, frame.theme.panel);
-    case CatalogueFit::kSlow: return readable(frame.theme.warning, frame.theme.panel);
+    case CatalogueFit::kFits: return readable(frame.theme.accent, frame.theme.raised);
+    case CatalogueFit::kSlow: return readable(frame.theme.warning, frame.theme.raised);
     case CatalogueFit::kNever:
     case CatalogueFit::kUnsupported: break;
   }
-  return readable(frame.theme.error, frame.theme.panel);
+  return readable(frame.theme.error, frame.theme.raised);
 }
 
 void begin_column(const char* id, ImVec2 extent) {
