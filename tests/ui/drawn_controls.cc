@@ -11,13 +11,6 @@ namespace {
 
 constexpr float kTolerance = 1.5f;  // pixels that rounding may take
 
-std::string name_of(const ImGuiTestItemInfo& item) {
-  const std::string label = item.DebugLabel;
-  char id[32];
-  std::snprintf(id, sizeof id, "0x%08x", item.ID);
-  return (label.empty() ? id : "'" + label + "'") + " of " + item.Window->Name;
-}
-
 std::string place_of(const ImGuiTestItemInfo& item) {
   char text[96];
   const ImRect& at = item.RectFull;
@@ -84,30 +77,55 @@ const ImGuiWindow* window_over(const ImGuiTestItemInfo& item) {
   return hovered;
 }
 
-}  // namespace
-
-std::vector<std::string> misplaced_controls(ImGuiTestContext* context) {
+// Of the dialog or menu that is open, else of the window.
+std::vector<ImGuiTestItemInfo> laid_out_controls(ImGuiTestContext* context) {
   const auto& open = ImGui::GetCurrentContext()->OpenPopupStack;
   ImGuiWindow* const topmost = open.empty() ? nullptr : open.back().Window;
   ImGuiWindow* const root = topmost != nullptr ? topmost : ImGui::FindWindowByName("octavo");
   ImGuiTestItemList items;
   context->GatherItems(&items, ImGuiTestRef(root->ID), 99);
-  std::vector<std::string> lines;
-  std::vector<const ImGuiTestItemInfo*> visible;
+  std::vector<ImGuiTestItemInfo> controls;
   for (int i = 0; i < items.GetSize(); ++i) {
     const ImGuiTestItemInfo& item = *items.GetByIndex(i);
-    if (item.ID == 0 || item.RectFull.GetWidth() <= 0 || item.RectFull.GetHeight() <= 0) continue;
-    if (is_outside(item)) lines.push_back(name_of(item) + " lies outside" + place_of(item));
+    if (item.ID != 0 && item.RectFull.GetWidth() > 0 && item.RectFull.GetHeight() > 0)
+      controls.push_back(item);
+  }
+  return controls;
+}
+
+}  // namespace
+
+std::string control_name(const ImGuiTestItemInfo& item) {
+  const std::string label = item.DebugLabel;
+  char id[32];
+  std::snprintf(id, sizeof id, "0x%08x", item.ID);
+  return (label.empty() ? id : "'" + label + "'") + " of " + item.Window->Name;
+}
+
+std::vector<ImGuiTestItemInfo> drawn_controls(ImGuiTestContext* context) {
+  std::vector<ImGuiTestItemInfo> seen;
+  for (const ImGuiTestItemInfo& item : laid_out_controls(context)) {
+    if (is_visible(item)) seen.push_back(item);
+  }
+  return seen;
+}
+
+std::vector<std::string> misplaced_controls(ImGuiTestContext* context) {
+  const std::vector<ImGuiTestItemInfo> items = laid_out_controls(context);
+  std::vector<std::string> lines;
+  std::vector<const ImGuiTestItemInfo*> visible;
+  for (const ImGuiTestItemInfo& item : items) {
+    if (is_outside(item)) lines.push_back(control_name(item) + " lies outside" + place_of(item));
     if (!is_visible(item)) continue;
     if (const ImGuiWindow* over = window_over(item); over != nullptr)
-      lines.push_back(name_of(item) + " lies below " + over->Name + place_of(item));
+      lines.push_back(control_name(item) + " lies below " + over->Name + place_of(item));
     visible.push_back(&item);
   }
   for (std::size_t i = 0; i < visible.size(); ++i) {
     for (std::size_t k = i + 1; k < visible.size(); ++k) {
       if (!lie_over_each_other(*visible[i], *visible[k])) continue;
-      lines.push_back(name_of(*visible[i]) + " and " + name_of(*visible[k]) + " lie over each other" +
-                      place_of(*visible[i]) + place_of(*visible[k]));
+      lines.push_back(control_name(*visible[i]) + " and " + control_name(*visible[k]) +
+                      " lie over each other" + place_of(*visible[i]) + place_of(*visible[k]));
     }
   }
   return lines;

@@ -10,6 +10,11 @@
 
 namespace octavo::testing {
 
+// All that can be seen; while a dialog or a menu is open, of that only.
+std::vector<ImGuiTestItemInfo> drawn_controls(ImGuiTestContext* context);
+// As sentences about it begin.
+std::string control_name(const ImGuiTestItemInfo& item);
+
 // A line for each control that
 //   - lies partly or wholly outside of what it may be drawn to, unless that scrolls there;
 //   - lies over another one, neither being inside the other;

@@ -5,6 +5,7 @@
 #include <imgui_internal.h>
 
 #include <functional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -103,6 +104,30 @@ TEST_F(KeyboardWindow, TheComposerHasTheKeyboardAgainAfterEverything) {
     EXPECT_TRUE(draft.ends_with("x")) << opened.name << ": " << draft;
     play([&](ImGuiTestContext* context) { context->KeyPress(ImGuiKey_Backspace); });
   }
+}
+
+// Alt+1 within one frame is not Alt alone, and what had the keyboard on another page is not looked for for
+// ever.
+TEST_F(KeyboardWindow, TabGoesOnAfterThePageThatHadTheKeyboardIsGone) {
+  open();
+  const ImGuiContext& imgui = *ImGui::GetCurrentContext();
+  play([&](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(6);
+    for (const ImGuiKeyChord page : {ImGuiMod_Alt | ImGuiKey_1, ImGuiMod_Alt | ImGuiKey_4}) {
+      context->KeyPress(page);
+      context->Yield(6);
+      std::set<ImGuiID> reached;
+      for (int i = 0; i < 4; ++i) {
+        context->KeyPress(ImGuiKey_Tab);
+        context->Yield(4);
+        IM_CHECK(imgui.NavCursorVisible);
+        IM_CHECK(imgui.NavIdIsAlive);
+        reached.insert(imgui.NavId);
+      }
+      IM_CHECK_EQ(reached.size(), 4u);
+    }
+  });
 }
 
 // Nothing has the keyboard after a click beside all fields, or in another workspace.

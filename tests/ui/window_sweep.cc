@@ -15,6 +15,7 @@
 #include "tests/support/sweep.h"
 #include "tests/ui/drawn_controls.h"
 #include "tests/ui/drawn_text.h"
+#include "tests/ui/keyboard_walk.h"
 
 namespace octavo::testing {
 namespace {
@@ -61,6 +62,15 @@ std::vector<Look> themes() {
   return all;
 }
 
+std::vector<Look> looks_of(Sweep sweep) {
+  switch (sweep) {
+    case Sweep::kLayout: return sizes_and_zooms();
+    case Sweep::kContrast: return themes();
+    case Sweep::kKeyboard: break;
+  }
+  return {{1440, 900, 1}};
+}
+
 // Of a short run, the first and the last screen stand for all.
 std::vector<Screen> first_and_last(const std::vector<Screen>& screens) {
   return screens.size() < 2 ? screens : std::vector<Screen>{screens.front(), screens.back()};
@@ -78,6 +88,11 @@ std::vector<std::string> lines_of(const std::string& what, const std::string& te
 std::vector<std::string> WindowSweep::faults() {
   const std::vector<DrawnText> texts = drawn_texts(application_->window());
   if (GetParam() == Sweep::kContrast) return lines_of("hard to read: ", hard_to_read(texts));
+  if (GetParam() == Sweep::kKeyboard) {
+    std::vector<std::string> unreached;
+    play([&](ImGuiTestContext* context) { unreached = unreached_controls(context); });
+    return unreached;
+  }
   std::vector<std::string> found = lines_of("cut off: ", cut_off(texts));
   for (std::string& line : unexplained_ellipses(texts, [this](ImVec2 place) { point_at(place); }))
     found.push_back(std::move(line));
@@ -99,7 +114,7 @@ void WindowSweep::sweep(const std::vector<Screen>& all) {
   const std::vector<Screen> screens = by_theme && !test::is_full_sweep() ? first_and_last(all) : all;
   std::map<std::string, Seen> seen_faults;
   std::map<std::string, int> times_shown;
-  for (const Look& look : by_theme ? themes() : sizes_and_zooms()) {
+  for (const Look& look : looks_of(GetParam())) {
     glfwSetWindowSize(glfwGetCurrentContext(), look.width, look.height);
     ui::SettingsState settings = state().settings;
     settings.ui_scale = look.zoom;

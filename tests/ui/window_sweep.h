@@ -1,9 +1,11 @@
-// Shows screens of the window in many looks, and says what is wrong with them. Two sweeps share all screens:
+// Shows screens of the window in many looks, and says what is wrong with them. Three sweeps share all
+// screens:
 //   - layout: every size of window at every zoom; no text is cut without an ellipsis, none ends with an
 //   ellipsis
 //     without showing the whole while the pointer rests on it, no control lies outside, over another one or
 //     below something;
-//   - contrast: every theme; no text has less contrast than 4.5 : 1 with what is behind it.
+//   - contrast: every theme; no text has less contrast than 4.5 : 1 with what is behind it;
+//   - keyboard: Tab comes to every control.
 // Some of them here; all of them, and twelve sizes at four zooms, in `tests/long/run window`, which sets
 // OCTAVO_FULL_SWEEP.
 #pragma once
@@ -17,7 +19,7 @@
 
 namespace octavo::testing {
 
-enum class Sweep { kLayout, kContrast };
+enum class Sweep { kLayout, kContrast, kKeyboard };
 
 // A screen, and how to leave it.
 struct Screen {

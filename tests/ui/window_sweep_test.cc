@@ -690,9 +690,10 @@ TEST_P(WindowSweep, OfRequestsAndTheServer) {
 }
 
 std::string name_of(const ::testing::TestParamInfo<Sweep>& sweep) {
-  return sweep.param == Sweep::kLayout ? "Layout" : "Contrast";
+  constexpr const char* kNames[] = {"Layout", "Contrast", "Keyboard"};
+  return kNames[static_cast<std::size_t>(sweep.param)];
 }
-const std::vector<Sweep> kSweeps = {Sweep::kLayout, Sweep::kContrast};
+const std::vector<Sweep> kSweeps = {Sweep::kLayout, Sweep::kContrast, Sweep::kKeyboard};
 INSTANTIATE_TEST_SUITE_P(Every, WindowSweep, ::testing::ValuesIn(kSweeps), name_of);
 const std::vector<Sweep> kLongSweeps = test::is_full_sweep() ? kSweeps : std::vector<Sweep>();
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(LongWindowSweep);

@@ -231,7 +231,9 @@ void Window::draw_frame(const std::function<void()>& draw) {
   const ImVector<ImGuiInputEvent> later = take_later_input(queue);
   ImGui::NewFrame();
   for (const ImGuiInputEvent& event : later) queue.push_back(event);
+  focus_.after_new_frame();
   draw();
+  focus_.end_frame();
   ImGui::Render();
   if (!draws_pixels_) return upload_textures();
   ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());

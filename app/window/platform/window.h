@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "app/window/platform/keyboard_focus.h"
 #include "engine/base/result.h"
 
 struct GLFWwindow;
@@ -81,6 +82,7 @@ class Window {
   bool backends_started_ = false;
   bool draws_pixels_ = true;
   std::unique_ptr<WindowInbox> inbox_;
+  KeyboardFocus focus_;
 };
 
 }  // namespace octavo::app
