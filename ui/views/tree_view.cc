@@ -94,6 +94,7 @@ void TreeView::take_keys(const Frame& frame, const BranchTree& tree) {
   if ((was_focused || focused_) && ImGui::IsKeyPressed(ImGuiKey_Escape, false))
     return frame.actions.push(actions::ShowTree{false});
   if (!focused_) return;
+  if (ImGui::IsKeyPressed(ImGuiKey_Tab, false)) return give_keyboard_to_window();
   const auto& messages = tree.messages;
   std::size_t next = selected_;
   if (ImGui::IsKeyPressed(ImGuiKey_UpArrow) && next > 0) --next;

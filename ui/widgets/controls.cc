@@ -196,6 +196,8 @@ void gap(const Frame& frame, float pixels) { ImGui::Dummy({0, frame.px(pixels)})
 
 void beside(const Frame& frame, float pixels) { ImGui::SameLine(0, frame.px(pixels)); }
 
+void give_keyboard_to_window() { ImGui::FocusWindow(ImGui::GetCurrentWindow()->RootWindow); }
+
 void take_keyboard(const char* id) {
   ImGui::ClearActiveID();
   ImGui::FocusWindow(ImGui::GetCurrentWindow());

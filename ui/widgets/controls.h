@@ -59,6 +59,8 @@ void beside(const Frame& frame, float pixels);
 // Gives the keyboard to the field of that id, which this window draws next: from the next frame on. By id,
 // because ImGui::SetKeyboardFocusHere does not reach a child window that came after the one in focus.
 void take_keyboard(const char* id);
+// From a child window that Tab does not leave.
+void give_keyboard_to_window();
 
 // A field for one line. True when it was changed.
 bool text_field(const Frame& frame, const char* id, std::string& text, std::string_view hint, float width,
