@@ -95,6 +95,25 @@ TEST_F(BatchWindow, PromptsAreTypedAndRunAndAnAnswerIsLookedAtClosely) {
   write_screenshot("batch-answer");
 }
 
+TEST_F(BatchWindow, KeysAloneWriteItRunItAndStopIt) {
+  open_compare(large_settings());
+  hold_plain_answers_ = true;
+  apply(ui::actions::ShowWorkspace{ui::Workspace::kCompare});
+  draw_frames(2);
+  play([&](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Alt | ImGuiKey_4);
+    context->Yield(4);
+    context->KeyChars("One line about rain");
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+    context->Yield(4);
+    IM_CHECK_EQ(batch().rows.size(), 1u);
+    IM_CHECK(batch().running);
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(4);
+    IM_CHECK(!batch().running);
+  });
+}
+
 TEST_F(BatchWindow, SixtyFourPromptsTimesFourSettingsAreAGrid) {
   open_batch();
   choose_four_settings();

@@ -180,7 +180,7 @@ void CompareScene::answer(RequestId id, const GenerationRequest& request) {
   if (request.sampling.logprobs > 0) return answer_samples(id, request);
   script.push_back([this, id] {
     compare_engine_->events.push_back(compare_engine_->say(id, 0, {"Rain", " on", " tin", "."}));
-    finish(id, 1, FinishReason::kStop);
+    if (!hold_plain_answers_) finish(id, 1, FinishReason::kStop);
   });
 }
 

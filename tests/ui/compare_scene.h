@@ -27,7 +27,8 @@ class CompareScene : public WindowTest {
 
   CompareEngine* compare_engine_ = nullptr;  // owned by the application
   std::vector<TemplateSwitch> switches_;     // that the model's template reads
-  bool hold_answers_ = false;                // nothing ends by itself
+  bool hold_answers_ = false;                // no comparison ends by itself
+  bool hold_plain_answers_ = false;          // no other answer does
   bool batch_answers_ = false;               // requests of a batch end with the next poll
 
  private:

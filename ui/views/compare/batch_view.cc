@@ -105,6 +105,7 @@ std::string row_words(const BatchRow& row, const std::string& seed) {
 void BatchView::take_file(const PromptFile& file) {
   if (file.number == file_number_) return;
   file_number_ = file.number;
+  ImGui::ClearActiveID();  // a field that has the keyboard keeps its own text
   prompts_ = file.text;
   format_ = file.format;
   editing_ = true;
@@ -115,6 +116,7 @@ void BatchView::draw(const Frame& frame, const UiState& state, CompareLook& look
   if (batch.vote) return vote_.draw(frame, *batch.vote, extent);
   vote_ = {};
   take_file(batch.file);
+  take_keys(frame, state);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const float setup = setup_height(frame, state, extent.x, extent.y * (batch.rows.empty() ? 1.0f : 0.7f));
   draw_setup(frame, state, look, {extent.x, setup});
@@ -177,7 +179,7 @@ void BatchView::draw_setup(const Frame& frame, const UiState& state, CompareLook
   if (has_words) y += frame.px(kWordsRow);
   if (editing_) {
     ImGui::SetCursorScreenPos({at.x, y});
-    draw_prompts(frame, inner);
+    draw_prompts(frame, state, inner);
     y += file_height(frame, inner) + frame.px(kPromptsHeight + 2 * 8);
     ImGui::SetCursorScreenPos({at.x, y});
     draw_settings(frame, state, inner, at.y + extent.y - frame.px(2 * kPadding) - y);
@@ -208,14 +210,15 @@ std::vector<BatchView::HeadButton> BatchView::head_buttons(const BatchState& bat
     buttons.push_back({"edit_batch", editing_ ? "Hide set-up" : "Set-up", {.width = 104}});
   }
   if (batch.running) {
-    buttons.push_back({"stop_batch", "Stop", {.icon = Icon::kStop, .width = 96, .help = "Stop all answers"}});
+    buttons.push_back(
+        {"stop_batch", "Stop", {.icon = Icon::kStop, .width = 96, .help = "Stop all answers (Esc)"}});
   } else {
     buttons.push_back({"run_batch",
                        "Run",
                        {.kind = ButtonKind::kPrimary,
                         .width = 80,
-                        .enabled = prompts_.find_first_not_of(" \t\r\n") != std::string::npos,
-                        .help = "Answer every prompt with each of the settings"}});
+                        .enabled = can_run(batch),
+                        .help = "Answer every prompt with each of the settings (Ctrl+Enter)"}});
   }
   return buttons;
 }
@@ -261,7 +264,19 @@ void BatchView::take(const Frame& frame, std::string_view pressed) {
   editing_ = false;
 }
 
-void BatchView::draw_prompts(const Frame& frame, float width) {
+bool BatchView::can_run(const BatchState& batch) const {
+  return !batch.running && prompts_.find_first_not_of(" \t\r\n") != std::string::npos;
+}
+
+void BatchView::take_keys(const Frame& frame, const UiState& state) {
+  if (has_dialog(state) || looked_at_) return;
+  if (ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_Enter) && can_run(state.batch))
+    take(frame, "run_batch");
+  if (ImGui::GetIO().WantTextInput || ImGui::IsPopupOpen("", ImGuiPopupFlags_AnyPopupId)) return;
+  if (ImGui::IsKeyPressed(ImGuiKey_Escape, false) && state.batch.running) take(frame, "stop_batch");
+}
+
+void BatchView::draw_prompts(const Frame& frame, const UiState& state, float width) {
   constexpr std::array kLabels = {"One a line", "CSV"};
   constexpr std::array kIds = {"lines", "csv"};
   const ImVec2 at = ImGui::GetCursorScreenPos();
@@ -276,6 +291,9 @@ void BatchView::draw_prompts(const Frame& frame, float width) {
   ImGui::SetCursorScreenPos({at.x, at.y + height + frame.px(8)});
   const std::string_view hint =
       format_ == PromptFormat::kLines ? "One prompt on each line" : "prompt,note (a header, then a row each)";
+  const bool appears = ImGui::GetFrameCount() > prompts_frame_ + 1;
+  prompts_frame_ = ImGui::GetFrameCount();
+  if (appears && prompts_.empty() && !has_dialog(state)) take_keyboard("##prompts");
   text_area(frame, "##prompts", prompts_, {width, frame.px(kPromptsHeight)}, 0, hint);
 }
 

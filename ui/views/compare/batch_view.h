@@ -45,7 +45,9 @@ class BatchView {
   float buttons_height(const Frame& frame, const BatchState& batch, float width) const;
   void draw_buttons(const Frame& frame, const BatchState& batch, ImVec2 at, float width);
   void take(const Frame& frame, std::string_view pressed);
-  void draw_prompts(const Frame& frame, float width);
+  bool can_run(const BatchState& batch) const;
+  void take_keys(const Frame& frame, const UiState& state);
+  void draw_prompts(const Frame& frame, const UiState& state, float width);
   void draw_settings(const Frame& frame, const UiState& state, float width, float height);
   void draw_grid(const Frame& frame, const BatchState& batch, ImVec2 extent);
   void draw_head(const Frame& frame, const BatchState& batch, ImVec2 at, float column) const;
@@ -62,6 +64,7 @@ class BatchView {
   MessageLayout answer_;  // of the cell that is looked at
   VoteView vote_;
   bool opens_answer_ = false;  // in this frame
+  int prompts_frame_ = -2;     // that drew the prompts last
 };
 
 }  // namespace octavo::ui
