@@ -30,8 +30,7 @@
 //   muse-glimmer Meta 2026, its model card            llama4  Meta 2025, its model card
 //   olmo2   OLMo Team 2024, arXiv:2501.00656; OLMo 3 2025, its model card
 //   exaone4 LG AI Research 2025, arXiv:2507.11407     cohere2, command-r Cohere 2025, arXiv:2504.00698
-//   phimoe  Abdin et al. 2024, arXiv:2404.14219       hunyuan-dense Tencent 2025, its model card
-//   nemotron_h_moe NVIDIA 2025, Nemotron 3 Nano, its model card
+//   hunyuan-dense Tencent 2025, its model card        nemotron_h_moe NVIDIA 2025, Nemotron 3 Nano, its card
 #pragma once
 
 #include <cstdint>

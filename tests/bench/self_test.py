@@ -213,7 +213,7 @@ class RandomModelTest(unittest.TestCase):
         import random
         sizes = {name: len(draw(random.Random(1))) for name, (_, _, _, draw) in self.SCRIPT["TYPES"].items()}
         self.assertEqual(sizes, {"F16": 2, "Q4_0": 18, "Q4_1": 20, "Q8_0": 34, "Q4_K": 144, "Q5_K": 176, "Q6_K": 210,
-                                 "MXFP4": 17, "F32": 4})
+                                 "IQ4_XS": 136, "MXFP4": 17, "F32": 4})
 
     def test_the_pattern_goes_on_where_it_is_told(self):
         with tempfile.TemporaryFile() as file:

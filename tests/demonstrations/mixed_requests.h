@@ -73,6 +73,12 @@ inline std::string first_difference(const std::vector<RequestOutput>& a,
     if (a[i].error || b[i].error) {
       return where + ": " + (a[i].error ? a[i].error->message : b[i].error->message);
     }
+    if (a[i].prompt_logprobs != b[i].prompt_logprobs)
+      return where + ": other log-probabilities of the prompt";
+    if (!same_alternatives(a[i].prompt_top_logprobs, b[i].prompt_top_logprobs))
+      return where + ": other alternatives of the prompt";
+    if (a[i].embedding != b[i].embedding) return where + ": another embedding";
+    if (a[i].outputs.size() != b[i].outputs.size()) return where + ": another number of outputs";
     for (std::size_t k = 0; k < a[i].outputs.size(); ++k) {
       const CompletionOutput &left = a[i].outputs[k], &right = b[i].outputs[k];
       const std::string output = where + ", output " + std::to_string(k);

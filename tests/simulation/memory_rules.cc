@@ -388,10 +388,16 @@ std::int32_t MemoryRules::last_checkpoint(const StepView& step, const ScriptedRe
 }
 
 // The most whole blocks of a prompt's first tokens of which the window in front of their end was there before
-// the step, and still is.
+// the step, and was not given up in it: a block that changed hands may have a part of other tokens in the
+// same place again.
 std::int32_t MemoryRules::last_whole_window(const StepView& step, const ScriptedRequest& asked,
                                             std::int32_t num_tokens) const {
   const std::int32_t block_size = script_.options.block_size;
+  std::vector<bool> was_given_up(step.before.blocks.size());
+  for (const BlockEvent& event : step.block_events) {
+    if (event.kind == BlockEventKind::kWindowClose)
+      was_given_up[static_cast<std::size_t>(event.block)] = true;
+  }
   std::vector<bool> has_part;  // by block of the prompt
   std::uint64_t prefix_hash = ToyModel::root_of(asked.salt);
   for (std::int32_t end = block_size; end <= num_tokens; end += block_size) {
@@ -399,9 +405,9 @@ std::int32_t MemoryRules::last_whole_window(const StepView& step, const Scripted
       prefix_hash = ToyModel::extend(prefix_hash, asked.prompt[static_cast<std::size_t>(i)]);
     bool is_there = false;
     for (std::size_t index = 0; index < step.before.blocks.size() && !is_there; ++index) {
-      const BlockSnapshot &before = step.before.blocks[index], &after = step.after.blocks[index];
+      const BlockSnapshot& before = step.before.blocks[index];
       is_there = before.findable && before.filled == block_size && before.window != WindowPart::kNone &&
-                 before.window_place == after.window_place &&
+                 !was_given_up[index] &&
                  runner_.contents(BlockId{static_cast<std::int32_t>(index)}).back() == prefix_hash;
     }
     has_part.push_back(is_there);
