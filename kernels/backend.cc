@@ -12,6 +12,10 @@ Result<std::unique_ptr<Buffer>> Backend::prepare_vector(std::span<const float> v
   return buffer;
 }
 
+void Backend::for_each_on_host(std::int64_t count, const std::function<void(std::int64_t)>& work) {
+  for (std::int64_t i = 0; i < count; ++i) work(i);
+}
+
 void Backend::draw_tokens(const OutputHead&, ConstMatrixView, std::span<const std::int32_t>,
                           std::span<const TokenDraw>, std::span<DrawnToken>, const LogitAdjustments&) {
   OCTAVO_CHECK(false, "this backend draws no tokens");

@@ -725,6 +725,11 @@ class Backend {
   virtual void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
                                std::span<double> weights, std::span<double> piece_sums) = 0;
 
+  // Calls work(i) once for each i below `count`, in any order, by all threads that compute on this machine's
+  // cores, the caller's among them, and returns when all have returned: work of others that waits for
+  // nothing. It must not throw, and calls nothing of the backend.
+  virtual void for_each_on_host(std::int64_t count, const std::function<void(std::int64_t)>& work);
+
   // Whole blocks, byte by byte, all layers: within the device pool, from it to the
   // host pool, and back. `source` and
   // `target` are indices in the respective pools. Within a call, targets are distinct; in copy_blocks no

@@ -18,6 +18,7 @@
 #include "app/chat/template_values_json.h"
 #include "app/commands/command.h"
 #include "app/commands/engine_flags.h"
+#include "app/commands/generation_progress.h"
 #include "app/commands/input.h"
 #include "app/commands/request_json.h"
 #include "app/commands/start_engine.h"
@@ -129,30 +130,47 @@ class TextPrinter {
 };
 
 // Runs what was planned; streams the text when there is one output only. Answers in the order of `planned`.
-std::vector<RequestOutput> run_requests(Engine& engine, std::vector<PlannedRequest>& planned, bool stream) {
+// What takes longer than a second and shows nothing else has its share on the terminal.
+std::vector<RequestOutput> run_requests(Engine& engine, std::vector<PlannedRequest>& planned, bool stream,
+                                        Progress& progress) {
+  const auto begun = std::chrono::steady_clock::now();
   std::vector<GenerationRequest> requests;
-  std::vector<std::int32_t> num_outputs;
+  std::vector<SamplingParams> samplings;
   for (const PlannedRequest& entry : planned) {
     if (entry.error.has_value()) continue;
     requests.push_back(entry.request);
-    num_outputs.push_back(entry.request.sampling.num_outputs());
+    requests.back().reports_prompt_progress = progress.enabled();
+    samplings.push_back(entry.request.sampling);
   }
   const std::vector<RequestId> ids = engine.submit_all(std::move(requests));
   OutputCollector collector;
-  for (std::size_t i = 0; i < ids.size(); ++i) collector.expect(ids[i], num_outputs[i]);
+  using Counts = GenerationProgress::Counts;
+  GenerationProgress share(stream ? Counts::kPrompts : Counts::kPromptsAndOutputs);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    collector.expect(ids[i], samplings[i].num_outputs());
+    share.expect(ids[i], samplings[i]);
+  }
   const TextPrinter printer;
-  bool cancelled = false;
+  bool cancelled = false, has_begun = false;
   while (!collector.done()) {
     for (const EngineEvent& event : engine.poll(std::chrono::milliseconds(100))) {
       collector.add(event);
-      if (const auto* tokens = std::get_if<TokensGenerated>(&event); stream && tokens != nullptr)
+      share.add(event);
+      if (const auto* tokens = std::get_if<TokensGenerated>(&event); stream && tokens != nullptr) {
+        progress.clear();
+        has_begun = true;
         printer.print(tokens->text);
+      }
     }
+    const bool is_long = std::chrono::steady_clock::now() - begun > std::chrono::seconds(1);
+    if (const auto fraction = share.fraction(); is_long && !has_begun && fraction)
+      progress.show_fraction(stream ? "reading the prompt" : "generating", *fraction);
     if (InterruptGuard::interrupted() && !cancelled) {
       for (const RequestId id : ids) engine.cancel(id);
       cancelled = true;
     }
   }
+  progress.clear();
   std::vector<RequestOutput> answers;
   std::vector<RequestOutput> collected = collector.take();
   std::size_t next = 0;
@@ -204,7 +222,7 @@ int run_generate(GenerateOptions& options) {
 
   const SamplingParams& first = planned->front().request.sampling;
   const bool stream = !options.json && planned->size() == 1 && first.n == 1 && !first.beam_width;
-  const std::vector<RequestOutput> answers = run_requests(**engine, *planned, stream);
+  const std::vector<RequestOutput> answers = run_requests(**engine, *planned, stream, progress);
   const double total_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - started).count();
   if (options.json) {

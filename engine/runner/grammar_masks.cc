@@ -15,10 +15,10 @@ std::size_t num_alike(std::span<const TokenId> a, std::span<const TokenId> b) {
 GrammarMasks::GrammarMasks(std::int32_t vocabulary_size)
     : num_words_(num_mask_words(static_cast<std::size_t>(vocabulary_size))) {}
 
-void GrammarMasks::compute(const scheduler::SchedulerOutput& step) {
+void GrammarMasks::compute(const scheduler::SchedulerOutput& step, kernels::Backend* backend) {
   ++step_;
-  masks_.clear();
   known_.clear();
+  works_.clear();
   mask_indices_.resize(step.sequences.size());
   for (std::size_t i = 0; i < step.sequences.size(); ++i) {
     const scheduler::ScheduledSequence& sequence = step.sequences[i];
@@ -27,6 +27,12 @@ void GrammarMasks::compute(const scheduler::SchedulerOutput& step) {
     for (const scheduler::SampleTarget& target : sequence.samples)
       mask_indices_[i].emplace_back(mask_index_of(sequence.sampling->grammar, target));
   }
+  masks_.resize(known_.size() * num_words_);
+  const auto fill_of = [this](std::int64_t index) { fill(works_[static_cast<std::size_t>(index)]); };
+  if (backend != nullptr)
+    backend->for_each_on_host(std::ssize(works_), fill_of);
+  else
+    for (std::int64_t index = 0; index < std::ssize(works_); ++index) fill_of(index);
   forget_idle();
 }
 
@@ -47,21 +53,31 @@ std::size_t GrammarMasks::mask_index_of(const std::shared_ptr<const TokenGrammar
   };
   const auto found = std::ranges::find_if(known_, is_same);
   if (found != known_.end()) return static_cast<std::size_t>(found - known_.begin());
-  masks_.resize(masks_.size() + num_words_);
   known_.push_back({grammar.get(), target.output_token_ids});
-  const std::span<std::uint32_t> mask = std::span(masks_).last(num_words_);
-  if (Follower* const follower = follow(grammar, target);
-      follower == nullptr || !follower->matcher->fill_mask(mask))
-    std::ranges::fill(mask, 0u);
+  Follower& follower = nearest(grammar, target);
+  follower.last_step = step_;
+  plan(follower, known_.size() - 1);
   return known_.size() - 1;
 }
 
-// nullptr: the grammar does not allow these tokens, of which some are guesses then.
-GrammarMasks::Follower* GrammarMasks::follow(const std::shared_ptr<const TokenGrammar>& grammar,
-                                             const scheduler::SampleTarget& target) {
-  Follower& follower = nearest(grammar, target);
-  follower.last_step = step_;
-  const std::span<const TokenId> wanted = target.output_token_ids;
+void GrammarMasks::plan(Follower& follower, std::size_t mask) {
+  const auto is_its = [&](const Work& work) { return work.follower == &follower; };
+  auto work = std::ranges::find_if(works_, is_its);
+  if (work == works_.end()) work = works_.insert(works_.end(), {.follower = &follower, .masks = {}});
+  work->masks.push_back(mask);
+}
+
+// Beside the work of other followers.
+void GrammarMasks::fill(const Work& work) {
+  for (const std::size_t index : work.masks) {
+    const std::span<std::uint32_t> mask = std::span(masks_).subspan(index * num_words_, num_words_);
+    if (!follow(*work.follower, known_[index].token_ids) || !work.follower->matcher->fill_mask(mask))
+      std::ranges::fill(mask, 0u);
+  }
+}
+
+// False: the grammar does not allow these tokens, of which some are guesses then.
+bool GrammarMasks::follow(Follower& follower, std::span<const TokenId> wanted) {
   std::vector<TokenId>& accepted = follower.token_ids;
   const std::size_t num_kept = num_alike(accepted, wanted);
   if (num_kept < accepted.size()) {
@@ -69,10 +85,10 @@ GrammarMasks::Follower* GrammarMasks::follow(const std::shared_ptr<const TokenGr
     accepted.resize(num_kept);
   }
   for (const TokenId token_id : wanted.subspan(num_kept)) {
-    if (!follower.matcher->accept(token_id)) return nullptr;
+    if (!follower.matcher->accept(token_id)) return false;
     accepted.push_back(token_id);
   }
-  return &follower;
+  return true;
 }
 
 // The target's own, which is that of another sequence if that has more of the target's tokens.

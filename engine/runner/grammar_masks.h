@@ -18,6 +18,7 @@
 #include "engine/base/ids.h"
 #include "engine/grammar/token_grammar.h"
 #include "engine/scheduler/scheduler_output.h"
+#include "kernels/backend.h"
 
 namespace octavo::runner {
 
@@ -29,8 +30,9 @@ class GrammarMasks {
   explicit GrammarMasks(std::int32_t vocabulary_size);
 
   // Of all targets of the step, drafts included, as far as guesses can come: behind one that cannot, nothing
-  // may. Takes time for each target, and none without grammars.
-  void compute(const scheduler::SchedulerOutput& step);
+  // may. Takes time for each target, by the backend's threads on the host where one is given, and none
+  // without grammars.
+  void compute(const scheduler::SchedulerOutput& step, kernels::Backend* backend = nullptr);
 
   // Of the sample of this index of the sequence of this index of the step.
   TokenMask of(std::size_t sequence_index, std::size_t sample_index) const;
@@ -47,10 +49,18 @@ class GrammarMasks {
     std::int64_t last_step = 0;
   };
 
+  // What one matcher has to do in a step: masks behind ever more tokens, one after the other.
+  struct Work {
+    Follower* follower = nullptr;
+    std::vector<std::size_t> masks;  // ascending; of `known_`
+  };
+
   void forget_idle();
   std::size_t mask_index_of(const std::shared_ptr<const TokenGrammar>& grammar,
                             const scheduler::SampleTarget& target);
-  Follower* follow(const std::shared_ptr<const TokenGrammar>& grammar, const scheduler::SampleTarget& target);
+  void plan(Follower& follower, std::size_t mask);
+  void fill(const Work& work);
+  static bool follow(Follower& follower, std::span<const TokenId> wanted);
   Follower& nearest(const std::shared_ptr<const TokenGrammar>& grammar,
                     const scheduler::SampleTarget& target);
 
@@ -64,6 +74,7 @@ class GrammarMasks {
   };
   std::vector<std::uint32_t> masks_;                                   // one after the other
   std::vector<Known> known_;                                           // of each mask
+  std::vector<Work> works_;                                            // of different followers
   std::vector<std::vector<std::optional<std::size_t>>> mask_indices_;  // by sequence and sample
 };
 

@@ -151,7 +151,7 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   const std::span<std::int32_t> chosen = begin_experts(step, output);
   if (!step.empty()) {
     transformer_.forward(input_.batch(), input_.token_ids(), caches(), chosen);
-    masks_.compute(step);  // while a device computes
+    masks_.compute(step, backend_.get());  // while a device computes
     choose_logits_rows(step);
     OCTAVO_TRY_VOID(draw_on_backend());
     OCTAVO_TRY_VOID(deliver(step, output));

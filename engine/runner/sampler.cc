@@ -151,8 +151,7 @@ TokenId Sampler::choose(const SamplingParams& params, std::span<const TokenId> p
     if (mask_.empty() || allows(mask_, best)) return best;
   }
   load_scores(params, [](float logit) { return static_cast<double>(logit); });
-  std::copy(row_maxima_.begin(), row_maxima_.end(), score_maxima_.begin());
-  if (changes_scores(params, target) || !mask_.empty()) change_scores(params, prompt_token_ids, target);
+  if (changes_scores(params, target)) change_scores(params, prompt_token_ids, target);
   best_score_ = *std::max_element(score_maxima_.begin(), score_maxima_.end());
   if (best_score_ == static_cast<double>(kMinusInfinity)) return -1;
   if (is_greedy)
@@ -167,7 +166,7 @@ std::vector<BeamCandidate> Sampler::continue_beam(const SamplingParams& params,
   const auto count = static_cast<std::size_t>(std::min(target.num_candidates, vocabulary_size_));
   if (changes_scores(params, target) || !mask_.empty()) {
     load_scores(params, [&](float logit) { return static_cast<double>(logit - log_sum_exp_); });
-    change_scores(params, prompt_token_ids, target);
+    if (changes_scores(params, target)) change_scores(params, prompt_token_ids, target);
     gather_best(std::span<const double>(scores_), std::span<const double>(score_maxima_), count);
   } else {
     gather_best_of_row(count);
@@ -184,11 +183,13 @@ std::vector<BeamCandidate> Sampler::continue_beam(const SamplingParams& params,
   return best;
 }
 
+// A score that is no less for a logit that is no less: the largest comes of the largest.
 template <class ScoreOf>
 void Sampler::load_scores(const SamplingParams& params, ScoreOf score_of) {
   if (!params.allowed_token_ids) {
     if (!mask_.empty()) return load_masked_scores(score_of);
     std::transform(row_.begin(), row_.end(), scores_.begin(), score_of);
+    std::transform(row_maxima_.begin(), row_maxima_.end(), score_maxima_.begin(), score_of);
     return;
   }
   std::ranges::fill(scores_, static_cast<double>(kMinusInfinity));
@@ -197,23 +198,36 @@ void Sampler::load_scores(const SamplingParams& params, ScoreOf score_of) {
     const auto index = static_cast<std::size_t>(token_id);
     scores_[index] = score_of(row_[index]);
   }
+  summarise_scores();
 }
 
-// Most words of most masks are all of one kind.
+// Most pieces of most masks allow nothing or nearly all. A piece has another maximum only where its largest
+// logit is not allowed.
 template <class ScoreOf>
 void Sampler::load_masked_scores(ScoreOf score_of) {
   constexpr std::size_t kBits = 32;
-  for (std::size_t word = 0; word * kBits < row_.size(); ++word) {
-    const std::size_t begin = word * kBits, end = std::min(begin + kBits, row_.size());
-    const std::uint32_t bits = mask_[word];
-    if (bits == 0) {
-      std::fill(&scores_[begin], &scores_[begin] + (end - begin), static_cast<double>(kMinusInfinity));
+  static_assert(kPieceSize % kBits == 0);
+  for (std::size_t piece = 0; piece < score_maxima_.size(); ++piece) {
+    const std::span<const float> logits = piece_of(row_, piece);
+    const std::span<double> scores = std::span(scores_).subspan(piece * kPieceSize, logits.size());
+    const TokenMask words = mask_.subspan(piece * (kPieceSize / kBits), num_mask_words(logits.size()));
+    if (std::ranges::all_of(words, [](std::uint32_t word) { return word == 0; })) {
+      std::ranges::fill(scores, static_cast<double>(kMinusInfinity));
+      score_maxima_[piece] = static_cast<double>(kMinusInfinity);
       continue;
     }
-    for (std::size_t i = begin; i < end; ++i) {
-      const bool may_come = ((bits >> (i - begin)) & 1u) != 0;
-      scores_[i] = may_come ? score_of(row_[i]) : static_cast<double>(kMinusInfinity);
+    std::ranges::transform(logits, scores.begin(), score_of);
+    bool loses_best = false;
+    for (std::size_t word = 0; word < words.size(); ++word) {
+      for (std::uint32_t forbidden = ~words[word]; forbidden != 0; forbidden &= forbidden - 1) {
+        const std::size_t i = word * kBits + static_cast<std::size_t>(std::countr_zero(forbidden));
+        if (i >= logits.size()) break;
+        loses_best = loses_best || logits[i] == row_maxima_[piece];
+        scores[i] = static_cast<double>(kMinusInfinity);
+      }
     }
+    score_maxima_[piece] = loses_best ? maximum_of(padded_piece(std::span<const double>(scores_), piece))
+                                      : score_of(row_maxima_[piece]);
   }
 }
 
@@ -294,7 +308,7 @@ void Sampler::change_scores(const SamplingParams& params, std::span<const TokenI
     score = kernels::adjusted_score<double>(score, token, penalties);
     if (target.num_candidates == 0) score = static_cast<double>(kernels::rounded_score(score));
   }
-  summarise_scores();
+  if (!adjustments_.empty()) summarise_scores();
 }
 
 void Sampler::summarise_scores() {

@@ -158,6 +158,9 @@ class CpuBackend final : public Backend {
                      MatrixView out) override;
   void logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows, MatrixView out,
               LogitsSummary summary) override;
+  void for_each_on_host(std::int64_t count, const std::function<void(std::int64_t)>& work) override {
+    pool_->parallel_for(count, [&](std::int64_t item, std::int32_t) { work(item); });
+  }
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
                        std::span<double> weights, std::span<double> piece_sums) override;
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;

@@ -9,6 +9,7 @@
 #include "app/server/completions.h"
 #include "app/server/messages.h"
 #include "app/server/responses.h"
+#include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/target.h"
 #include "tests/support/spelling_tokenizer.h"
 
@@ -169,7 +170,8 @@ void run(std::span<const std::uint8_t> input) {
 }
 
 void mutate(Bytes& input, std::size_t max_size, Random& random, const MutateBytes& mutate_bytes) {
-  mutate_text(input, max_size, random, kWords, mutate_bytes);
+  static const JsonMutator mutator(kWords);
+  mutator.mutate(input, /*begin=*/1, max_size, random, mutate_bytes);
 }
 
 std::vector<Bytes> seeds() {

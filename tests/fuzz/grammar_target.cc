@@ -6,6 +6,7 @@
 #include "engine/grammar/grammar_text.h"
 #include "engine/grammar/json_schema.h"
 #include "engine/grammar/structural_tag.h"
+#include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/target.h"
 
 namespace octavo::fuzz {
@@ -19,9 +20,15 @@ constexpr std::string_view kGrammarWords[] = {
     "\"patternProperties\": {\"^a\": {}}",
     "\"propertyNames\": {\"maxLength\": 3}",
     "\"additionalProperties\": false",
+    "\"unevaluatedProperties\": true",
+    "\"minProperties\": 1",
     "\"required\": [\"a\"]",
+    "\"required\": [\"b\", \"c\"]",
     "\"items\": [{}]",
     "\"prefixItems\": [true]",
+    "\"additionalItems\": {}",
+    "\"unevaluatedItems\": false",
+    "\"uniqueItems\": false",
     "\"minItems\": 2.0",
     "\"maxLength\": 1e9",
     "\"enum\": [1, null]",
@@ -32,6 +39,7 @@ constexpr std::string_view kGrammarWords[] = {
     "\"$ref\": \"#/$defs/a\"",
     "\"$defs\": {\"a\": {\"$ref\": \"#\"}}",
     "\"not\": {}",
+    "\"contains\": {}",
     "\"pattern\": \"a{2,}\"",
     "\"format\": \"date\"",
     "root ::= ",
@@ -90,7 +98,8 @@ void run_grammar(std::span<const std::uint8_t> input) {
 }
 
 void mutate_grammar(Bytes& input, std::size_t max_size, Random& random, const MutateBytes& mutate_bytes) {
-  mutate_text(input, max_size, random, kGrammarWords, mutate_bytes);
+  static const JsonMutator mutator(kGrammarWords);
+  mutator.mutate(input, /*begin=*/1, max_size, random, mutate_bytes);
 }
 
 std::vector<Bytes> grammar_seeds() {

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "tests/fuzz/target.h"
 #include "tests/support/paths.h"
@@ -64,6 +65,20 @@ TEST(FuzzMutation, MostChangedFilesStillHaveTheirFormat) {
     num_whole += input.size() > 1000 && input[0] == 'G' && input[4] == 3;
   }
   EXPECT_GT(num_whole, 1'000);
+}
+
+TEST(FuzzMutation, MostChangedBodiesAreStillJson) {
+  for (const Target* const target : {&kCallTarget, &kGrammarTarget}) {
+    Random random(1);
+    int num_whole = 0;
+    for (int i = 0; i < 2'000; ++i) {
+      Bytes input = target->seeds().front();
+      target->mutate(input, target->max_size, random, mutate_bytes);
+      num_whole +=
+          nlohmann::json::accept(input.begin() + std::min<std::ptrdiff_t>(1, std::ssize(input)), input.end());
+    }
+    EXPECT_GT(num_whole, 1'300) << target->name;
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/commands/request_json.h"
+#include "tests/fuzz/json_mutation.h"
 #include "tests/fuzz/target.h"
 
 namespace octavo::fuzz {
@@ -93,7 +94,8 @@ void run(std::span<const std::uint8_t> input) {
 }
 
 void mutate(Bytes& input, std::size_t max_size, Random& random, const MutateBytes& mutate_bytes) {
-  mutate_text(input, max_size, random, kDictionary, mutate_bytes);
+  static const JsonMutator mutator(kDictionary);
+  mutator.mutate(input, /*begin=*/0, max_size, random, mutate_bytes);
 }
 
 std::vector<Bytes> no_seeds() { return {}; }

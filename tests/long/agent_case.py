@@ -87,6 +87,9 @@ class Window:
         subprocess.run(["xdotool", "mousemove", str(x), str(y), "click", "1"], env=self.environment, check=True)
         time.sleep(1.5)
 
+    def point(self, x, y):
+        subprocess.run(["xdotool", "mousemove", str(x), str(y)], env=self.environment, check=True)
+
     def picture(self, path):
         subprocess.run(["import", "-window", "root", str(path)], env=self.environment, check=True)
         print(path)
@@ -94,6 +97,7 @@ class Window:
     def close(self):
         for process in (self.program, self.server):
             process.terminate()
+        for process in (self.program, self.server):
             try:
                 process.wait(20)
             except subprocess.TimeoutExpired:
@@ -140,6 +144,7 @@ def main():
             window.click(405, 35)  # the page of requests
             window.picture(options.output / "agent-case-list.png")
             window.click(560, 178)  # the newest request
+            window.point(1200, 300)  # what is told of a row under the pointer covers others
             time.sleep(3)
             window.picture(options.output / "agent-case-difference.png")
             assert newest["prompt"]["tokens"] > options.tokens * 0.9, newest["prompt"]

@@ -43,9 +43,9 @@ class Server:
             raise RuntimeError(f"octavo serve ended with status {self.process.wait()}: {said}")
         self.url = f"{found.group(1)}://127.0.0.1:{self.port}"
 
-    def request(self, method, path, body=None, headers=None, key=KEY):
+    def request(self, method, path, body=None, headers=None, key=KEY, timeout=60):
         """(status, headers, text)"""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
         sent = {"Authorization": f"Bearer {key}"} if key else {}
         if body is not None:
             sent["Content-Type"] = "application/json"

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Tiny random models of every family as Hugging Face folders that `transformers` itself writes, and the prompt log-probabilities
-of the program on them against those of `transformers`; and the default model, taken apart into a folder of floats, against its file.
+of the program on them against those of `transformers`; and the default model, taken apart into a folder of floats, against its file,
+and its /v1/embeddings, of the last token and as a mean, against the hidden states of `transformers`.
 
 Needs: numpy gguf torch transformers tokenizers safetensors (tests/golden/compare_transformers.py says how torch runs here).
 usage: hugging_face.py OCTAVO [--keep FOLDER] [--default-model FILE] [MODEL...]
 Prints the mean and the largest |difference| of each; ends with "N passed, M failed, K skipped"; exit status 1 when any failed: a
-mean above 0.002, or a folder that the program refuses.
+mean above 0.002, an embedding whose cosine is 0.9999 or less, or a folder that the program refuses.
 """
 import argparse
 import json
@@ -22,11 +23,13 @@ import gguf  # noqa: E402
 import torch  # noqa: E402
 import transformers  # noqa: E402
 from compare_tiny_models import Refusal, octavo_logprobs, vocabulary  # noqa: E402
+from clients import Server  # noqa: E402
 from compare_transformers import FAMILIES, RandomModel, build  # noqa: E402
 from tiny_shapes import VARIANTS, VOCABULARY, Shape  # noqa: E402
 from transformers import AutoConfig, AutoModelForCausalLM  # noqa: E402
 
 BOUND = 0.002  # of means
+LEAST_COSINE = 0.9999
 
 # Families whose random models `transformers` makes from a configuration alone: {name: (model type, configuration)}.
 USUAL = dict(vocab_size=VOCABULARY, hidden_size=64, intermediate_size=96, num_hidden_layers=3, num_attention_heads=4,
@@ -210,6 +213,31 @@ def of_default_model(runs, path):
     ids = [int(i) for i in np.random.default_rng(3).integers(3, size, 200)]
     expected = octavo_logprobs(runs.program, str(path), ids, AnyShape(), "f32")
     runs.check("default model", folder, ids, expected, AnyShape())
+    check_embeddings(runs, path, folder, size)
+
+
+def check_embeddings(runs, path, folder, vocabulary_size):
+    """Of the default model: the file's, and those of the folder that holds its numbers."""
+    random = np.random.default_rng(4)
+    texts = [[int(i) for i in random.integers(3, vocabulary_size, length)] for length in (1, 2, 17, 100, 300)]
+    network = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.float64).eval().model
+    with torch.no_grad():
+        hidden = [network(torch.tensor(ids)[None]).last_hidden_state[0].numpy() for ids in texts]
+    expected = {"last": [states[-1] for states in hidden], "mean": [states.mean(axis=0) for states in hidden]}
+    for source in (path, folder):
+        server = Server(runs.program, "--model", str(source), "--activation-dtype", "f32", "--kv-cache-dtype", "f32")
+        try:
+            for pooling, vectors in expected.items():
+                status, _, text = server.request("POST", "/v1/embeddings", {"input": texts, "pooling": pooling}, timeout=900)
+                assert status == 200, text
+                found = [np.array(one["embedding"]) for one in json.loads(text)["data"]]
+                cosines = [a @ b / np.linalg.norm(a) / np.linalg.norm(b) for a, b in zip(found, vectors, strict=True)]
+                good = min(cosines) > LEAST_COSINE
+                print(f"{'embeddings, ' + pooling + (', folder' if source is folder else ', file'):32}1 - cosine at most "
+                      f"{1 - min(cosines):.1e}{'' if good else '   too far'}", flush=True)
+                runs.passed, runs.failed = runs.passed + good, runs.failed + (not good)
+        finally:
+            server.stop()
 
 
 def main():
@@ -218,7 +246,7 @@ def main():
     parser.add_argument("models", nargs="*")
     parser.add_argument("--keep", type=pathlib.Path)
     parser.add_argument("--default-model", type=pathlib.Path)
-    arguments = parser.parse_args()
+    arguments = parser.parse_intermixed_args()
     torch.set_default_dtype(torch.float64)
     transformers.utils.logging.disable_progress_bar()
     with tempfile.TemporaryDirectory() as temporary:

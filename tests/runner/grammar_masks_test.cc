@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <vector>
 
 #include "engine/api/sampling_params.h"
+#include "kernels/backends.h"
 #include "tests/simulation/toy_grammar.h"
 
 namespace octavo::runner {
@@ -36,6 +38,7 @@ class GrammarMasksTest : public testing::Test {
                                     .output_token_ids = all.first(all.size() - static_cast<std::size_t>(i))});
     }
     masks_.compute(step);
+    by_threads_.compute(step, backend_.get());
     for (std::size_t index = 0; index < outputs.size(); ++index) {
       const auto& samples = step.sequences[index].samples;
       bool is_possible = true;
@@ -44,6 +47,7 @@ class GrammarMasksTest : public testing::Test {
         if (i > 0)
           is_possible = is_possible && simulation::toy_allows(before.first(before.size() - 1), before.back());
         const TokenMask mask = masks_.of(index, i);
+        EXPECT_TRUE(std::ranges::equal(mask, by_threads_.of(index, i))) << "threads change nothing";
         for (TokenId token = 0; token < ToyTokenizer::kVocabularySize; ++token) {
           EXPECT_EQ(allows(mask, token), is_possible && simulation::toy_allows(before, token))
               << "sequence " << outputs[index].sequence_id << ", token " << token << " behind "
@@ -65,7 +69,9 @@ class GrammarMasksTest : public testing::Test {
   }
 
   SamplingParams sampling_ = {.grammar = std::make_shared<const ToyGrammar>()};
-  GrammarMasks masks_{ToyTokenizer::kVocabularySize};
+  GrammarMasks masks_{ToyTokenizer::kVocabularySize}, by_threads_{ToyTokenizer::kVocabularySize};
+  std::unique_ptr<kernels::Backend> backend_ =
+      kernels::create_backend({.device = "cpu", .threads = 3}).value();
 };
 
 TEST_F(GrammarMasksTest, FollowOutputsThatGrow) {

@@ -62,7 +62,8 @@ const std::map<std::string, std::string>& operations() {
   return kFiles;
 }
 
-// The virtual functions that say what a backend is, or allocate: <folder>_backend.* has them.
+// The virtual functions that say what a backend is, allocate, or lend its threads: <folder>_backend.* has
+// them.
 const std::set<std::string>& properties() {
   static const std::set<std::string> kNames = {"name",
                                                "isa",
@@ -79,7 +80,8 @@ const std::set<std::string>& properties() {
                                                "allocate_state_cache",
                                                "allocate_host_state_cache",
                                                "draws_tokens",
-                                               "most_adjusted_tokens"};
+                                               "most_adjusted_tokens",
+                                               "for_each_on_host"};
   return kNames;
 }
 

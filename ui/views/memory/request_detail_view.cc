@@ -261,7 +261,7 @@ void RequestDetailView::draw_side(const Frame& frame, const RequestDetail& detai
   TokenText& text = is_mine ? mine_ : theirs_;
   const std::size_t first = static_cast<std::size_t>(std::max<std::int64_t>(0, detail.request.num_common));
   ImGui::BeginGroup();
-  std::string title = is_mine ? "This prompt" : detail.nearest_name;
+  std::string title = is_mine ? "This prompt" : "Earlier prompt · " + detail.nearest_name;
   title += " · " + count_text(tokens.num_prompt, "token");
   if (tokens.ends.size() > tokens.num_prompt)
     title += " and " + with_thousands(tokens.ends.size() - tokens.num_prompt) + " of its answer";
