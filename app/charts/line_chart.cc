@@ -119,7 +119,14 @@ class ChartDrawing {
  private:
   static constexpr double kPlotWidth = kWidth - kLeft - kRight, kPlotHeight = kHeight - kTop - kBottom;
 
-  static CanvasColour colour_of(std::size_t line) { return kColours[line % kColours.size()]; }
+  // What belongs to a line has its colour, unless both stand on the same bars.
+  CanvasColour colour_of(std::size_t index) const {
+    const auto end = chart_.lines.begin() + static_cast<std::ptrdiff_t>(index);
+    const auto place = static_cast<std::size_t>(
+        std::count_if(chart_.lines.begin(), end, [](const ChartLine& line) { return line.has_line; }));
+    const bool is_of_line = !chart_.lines[index].has_line && chart_.x_names.empty() && place > 0;
+    return kColours[(is_of_line ? place - 1 : place) % kColours.size()];
+  }
   // Below the plot, where it covers no curve.
   static constexpr double kLegendTop = 62;
   double legend_y(std::size_t line) const {

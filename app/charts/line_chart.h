@@ -21,7 +21,7 @@ struct ChartLine {
   std::string name;
   std::vector<ChartPoint> points = {};  // in the order of the line; what is not finite is left out
   bool has_marks = true;
-  bool has_line = true;  // false: marks alone, as of single measurements
+  bool has_line = true;  // false: marks alone, in the colour of the line before them
 };
 struct LineChart {
   std::string title, x_label, y_label;

@@ -32,7 +32,7 @@ struct PlotPoint {
 struct PlotLine {
   std::string name;
   std::vector<PlotPoint> points;
-  bool is_papers = false;  // points that the paper states, not a curve of ours
+  bool is_papers = false;  // points that the paper states, about the line of ours before them
 };
 struct ExperimentPlot {
   std::string title, x_label, y_label;

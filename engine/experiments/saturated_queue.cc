@@ -82,7 +82,7 @@ class SaturatedQueue {
     while (engine_.num_waiting() < kMostWaiting) engine_.add({.lengths = lengths_.draw(uniform_)});
     const scheduler::SchedulerOutput& plan = engine_.begin_step();
     StepView view;
-    view.sharing_ratio = engine_.figures().sharing_ratio;
+    view.sharing_ratio = sharing_ratio(plan);
     view.num_running = engine_.num_running();
     view.num_preemptions = plan.preemptions.size();
     const MemoryMap slots = slots_of_rows(plan);
@@ -91,6 +91,21 @@ class SaturatedQueue {
     if (observations != nullptr) observations->add(view);
     const std::vector<RequestId> finished = engine_.end_step();
     if (observations != nullptr) observations->add_finished(std::ssize(finished));
+  }
+
+  // Logical blocks for each physical one. A prompt under way is one sequence of ours; the authors count it
+  // for each of the outputs that will share it.
+  double sharing_ratio(const scheduler::SchedulerOutput& plan) const {
+    const KvFigures figures = engine_.figures();
+    if (figures.used_blocks == 0) return 1.0;
+    double num_logical = figures.logical_blocks;
+    for (const scheduler::ScheduledSequence& row : plan.sequences) {
+      const std::int32_t num_prompt_tokens = engine_.lengths_of(row.request_id).num_prompt_tokens;
+      if (row.start_position + std::ssize(row.token_ids) > num_prompt_tokens) continue;
+      const std::int32_t block_size = experiment_.options.block_size;
+      num_logical += (experiment_.num_outputs - 1) * ((num_prompt_tokens + block_size - 1) / block_size);
+    }
+    return num_logical / figures.used_blocks;
   }
 
   // Slots that the rows of a step will have used; the last class is left to memory_map(). Rows are all that

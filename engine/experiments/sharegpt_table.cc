@@ -1,11 +1,11 @@
 // Lengths in OPT tokens of ShareGPT conversations as the PagedAttention paper used them: the quantiles of
 // tests/golden/sharegpt_length_quantiles.json, to which a test holds them equal.
-#include "engine/experiments/sharegpt_table.h"
+#include "engine/experiments/length_tables.h"
 
 namespace octavo::paper {
 
 // clang-format off
-const std::array<LengthBin, kNumLengthBins> kShareGptLengths = {{
+const std::array<LengthBin, 64> kShareGptLengths = {{
   {{1,2,2,2,3},
    {1,6,10,10,10,10,10,10,10,10,10,10,10,10,10,10,10,10,10,10,10,10,10,11,12,19,26,31,35,39,47,183,1744}},
   {{3,3,4,5,5},

@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "engine/base/check.h"
 #include "engine/base/rng.h"
-#include "engine/experiments/sharegpt_table.h"
+#include "engine/experiments/length_tables.h"
 
 namespace octavo::paper {
 namespace {
@@ -35,6 +36,17 @@ bool is_table(const std::vector<double>& quantiles) {
          quantiles.back() < kMaxModelLen;
 }
 
+QuantileLengths lengths_of(std::span<const LengthBin> table) {
+  std::vector<QuantileLengths::Bin> bins;
+  for (const LengthBin& bin : table) {
+    bins.push_back({{bin.input_quantiles.begin(), bin.input_quantiles.end()},
+                    {bin.output_quantiles.begin(), bin.output_quantiles.end()}});
+  }
+  auto made = QuantileLengths::create(std::move(bins));
+  OCTAVO_CHECK(made.has_value(), "%s", made.error().message.c_str());
+  return *std::move(made);
+}
+
 }  // namespace
 
 double UniformStream::next() { return uniform_at(seed_, 0, num_drawn_++); }
@@ -51,16 +63,12 @@ Result<QuantileLengths> QuantileLengths::create(std::vector<Bin> bins) {
 }
 
 const QuantileLengths& sharegpt_lengths() {
-  static const QuantileLengths lengths = [] {
-    std::vector<QuantileLengths::Bin> bins;
-    for (const LengthBin& bin : kShareGptLengths) {
-      bins.push_back({{bin.input_quantiles.begin(), bin.input_quantiles.end()},
-                      {bin.output_quantiles.begin(), bin.output_quantiles.end()}});
-    }
-    auto made = QuantileLengths::create(std::move(bins));
-    OCTAVO_CHECK(made.has_value(), "%s", made.error().message.c_str());
-    return *std::move(made);
-  }();
+  static const QuantileLengths lengths = lengths_of(kShareGptLengths);
+  return lengths;
+}
+
+const QuantileLengths& alpaca_pairs() {
+  static const QuantileLengths lengths = lengths_of(kAlpacaLengths);
   return lengths;
 }
 

@@ -79,9 +79,13 @@ std::vector<std::byte> random_weights(TensorType type, Shape shape) {
   std::mt19937 random(7);
   std::vector<std::byte> bytes(size);
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random() & 0x3bu);
-  // Its scale is an exponent; no model has one whose products are denormal, which would take most of the
-  // time.
-  for (std::size_t at = 0; type == TensorType::kMXFP4 && at < size; at += 17) bytes[at] |= std::byte{0x40};
+  // Scales that are exponents or floats of 32 bits; no model has one whose products are denormal, which would
+  // take most of the time.
+  const auto block_bytes = static_cast<std::size_t>(traits.block_bytes);
+  for (std::size_t at = 0; type == TensorType::kMXFP4 && at < size; at += block_bytes)
+    bytes[at] |= std::byte{0x40};
+  for (std::size_t at = 3; type >= TensorType::kU4_G32 && at < size; at += block_bytes)
+    bytes[at] = std::byte{0x3b};
   return bytes;
 }
 

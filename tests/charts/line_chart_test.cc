@@ -5,6 +5,7 @@
 #include <cairo.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cstring>
 #include <limits>
 #include <vector>
@@ -114,6 +115,18 @@ TEST(LineChart, NamesStandBelowTheirBarsOrByNumberInTheLegend) {
   EXPECT_EQ(count(longly, ">" + chart.x_names[0] + "<"), 1u);
   EXPECT_EQ(count(longly, ">second<"), 1u);
   EXPECT_GE(count(longly, ">1<"), 2u) << "below its bar and in the legend";
+}
+
+TEST(LineChart, MarksAloneHaveTheColourOfTheLineBeforeThem) {
+  const auto colours = [](std::vector<ChartLine> lines) {
+    const std::string picture = *picture_of({{.title = "t", .lines = std::move(lines)}}, PictureFormat::kSvg);
+    return std::array{picture.find("#0072b2") != std::string::npos,
+                      picture.find("#d55e00") != std::string::npos};
+  };
+  const ChartLine line{.name = "ours", .points = {{0, 4}, {1, 2}}};
+  const ChartLine marks{.name = "paper", .points = {{0, 3}}, .has_line = false};
+  EXPECT_EQ(colours({line, marks}), (std::array{true, false}));
+  EXPECT_EQ(colours({line, marks, line}), (std::array{true, true}));
 }
 
 TEST(LineChart, AsPngTakesAnyText) {

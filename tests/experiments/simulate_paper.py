@@ -99,7 +99,7 @@ def paged(size, rng, lengths=sharegpt, outputs=1):
     """Per cent of slots that hold tokens; requests in the batch; per cent of blocks saved by sharing the prompt."""
     total = SLOTS // size
     count = lambda r: r[0] // size + outputs * (-(-r[1] // size) - r[0] // size)  # blocks of a request, its prompt's once
-    prompt_only = lambda r: -(-r[0] // size) * (r[1] == r[0])  # computed by one sequence, before the others are forked
+    prompt_only = lambda r: -(-r[0] // size) * (r[1] == r[0])  # taken once, before the others are forked
     running, waiting, sums = [], [], [0.0] * 3  # a request: prompt, tokens so far, tokens at its end
     for step in range(WARM_UP + MEASURED):
         used, preempted = sum(map(count, running)), False
@@ -117,7 +117,7 @@ def paged(size, rng, lengths=sharegpt, outputs=1):
             used += need
         if step >= WARM_UP:
             tokens = sum(r[0] // size * size + outputs * (r[1] - r[0] // size * size) for r in running)
-            logical = sum(prompt_only(r) or outputs * -(-r[1] // size) for r in running)
+            logical = sum(outputs * -(-r[1] // size) for r in running)  # a prompt counts for each output from the start
             physical = sum(prompt_only(r) or count(r) for r in running)
             for i, value in enumerate((100 * tokens / (total * size), len(running), logical / physical)):
                 sums[i] += value

@@ -5,9 +5,10 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <vector>
 
-#include "engine/experiments/sharegpt_table.h"
+#include "engine/experiments/length_tables.h"
 #include "tests/experiments/experiment_data.h"
 
 namespace octavo::paper {
@@ -45,6 +46,12 @@ TEST(Workload, AlpacaHasTheMeansOfThePaper) {
   EXPECT_NEAR(means.output, AlpacaLengths::kMeanOutput, 0.01 * AlpacaLengths::kMeanOutput);
 }
 
+TEST(Workload, PairsOfAlpacaHaveTheMeansOfTheData) {
+  const Means means = means_of(alpaca_pairs());
+  EXPECT_NEAR(means.input, 18.84, 0.03 * 18.84);
+  EXPECT_NEAR(means.output, 54.04, 0.03 * 54.04);
+}
+
 TEST(Workload, ASeedFixesTheRequests) {
   UniformStream first(3), same(3), other(4);
   int num_different = 0;
@@ -72,16 +79,21 @@ TEST(Workload, RefusesWhatIsNoTable) {
   EXPECT_TRUE(QuantileLengths::create({{{1, 2}, {1, 2}}}).has_value());
 }
 
-TEST(Workload, LengthsAreThoseOfTheGoldenTable) {
-  std::ifstream file(golden_file("sharegpt_length_quantiles.json"));
+void expect_golden(std::span<const LengthBin> table, const char* name) {
+  std::ifstream file(golden_file(name));
   const auto bins = nlohmann::json::parse(file).at("bins");
-  ASSERT_EQ(bins.size(), kShareGptLengths.size());
+  ASSERT_EQ(bins.size(), table.size()) << name;
   for (std::size_t i = 0; i < bins.size(); ++i) {
     const auto input = bins[i].at("input_quantiles").get<std::vector<double>>();
     const auto output = bins[i].at("output_quantiles").get<std::vector<double>>();
-    EXPECT_TRUE(std::ranges::equal(input, kShareGptLengths[i].input_quantiles)) << i;
-    EXPECT_TRUE(std::ranges::equal(output, kShareGptLengths[i].output_quantiles)) << i;
+    EXPECT_TRUE(std::ranges::equal(input, table[i].input_quantiles)) << name << i;
+    EXPECT_TRUE(std::ranges::equal(output, table[i].output_quantiles)) << name << i;
   }
+}
+
+TEST(Workload, LengthsAreThoseOfTheGoldenTables) {
+  expect_golden(kShareGptLengths, "sharegpt_length_quantiles.json");
+  expect_golden(kAlpacaLengths, "alpaca_length_quantiles.json");
 }
 
 }  // namespace

@@ -65,6 +65,7 @@ TEST_F(PaperWindow, AnExperimentRunsBesideTheWindowIsCancelledAndRunsAgain) {
   draw_frames(2);
   EXPECT_TRUE(is_said("request rate (requests/s)"));
   EXPECT_TRUE(is_said("normalised latency (s/token)"));
+  EXPECT_TRUE(is_said("Orca (Oracle): last rate of the authors"));
   write_screenshot("paper-running");
   play([this](ImGuiTestContext* context) {
     // One thing at a time.
@@ -91,6 +92,7 @@ TEST_F(PaperWindow, AnExperimentRunsBesideTheWindowIsCancelledAndRunsAgain) {
   EXPECT_TRUE(is_said("Ours beside the paper"));
   EXPECT_TRUE(is_said("ShareGPT, 2 requests/s: paged"));
   EXPECT_TRUE(is_said("of 8 within 15 %"));
+  EXPECT_TRUE(is_said("memory manager"));
   EXPECT_TRUE(is_said("Source: Kwon et al. 2023"));
 }
 

@@ -27,7 +27,8 @@ TextStyle quiet_text(const Frame& frame) {
   return style;
 }
 
-// Our curves have the theme's colours in turn, whatever stands between them.
+// Our curves have the theme's colours in turn; the paper's points that of the curve before them, and on bars
+// that of text.
 struct CurveLook {
   std::size_t place = 0;  // among ours
   ImU32 colour = 0;
@@ -36,8 +37,9 @@ CurveLook look_of(const Frame& frame, const ShownPlot& plot, std::size_t index) 
   const auto end = plot.curves.begin() + static_cast<std::ptrdiff_t>(index);
   const auto place = static_cast<std::size_t>(
       std::count_if(plot.curves.begin(), end, [](const ShownCurve& curve) { return !curve.is_papers; }));
-  const bool is_papers = plot.curves[index].is_papers;
-  return {place, is_papers ? frame.theme.text : frame.theme.owner(static_cast<std::uint32_t>(place))};
+  const auto colour = [&](std::size_t ours) { return frame.theme.owner(static_cast<std::uint32_t>(ours)); };
+  if (!plot.curves[index].is_papers) return {place, colour(place)};
+  return {place, plot.x_names.empty() && place > 0 ? colour(place - 1) : frame.theme.text};
 }
 
 // ---- the legend: as many entries in a row as it has room for
@@ -150,7 +152,8 @@ class PlotDrawing {
       const ImVec2 place = place_of(curve, i);
       // On a ground of its own, so that it is seen on a bar, too.
       draw_cited_mark(list_, place, frame_.px(kCitedMark), frame_.theme.panel, frame_.px(5));
-      draw_cited_mark(list_, place, frame_.px(kCitedMark), frame_.theme.text, frame_.px(2));
+      draw_cited_mark(list_, place, frame_.px(kCitedMark), look_of(frame_, plot_, index).colour,
+                      frame_.px(2));
       point_at(index, i, place);
     }
   }
@@ -188,6 +191,11 @@ bool names_fit(const Frame& frame, const ShownPlot& plot, float width) {
   });
 }
 
+// The axis's label, and above it what stands below bars.
+float below_axis_height(const Frame& frame, const ShownPlot& plot) {
+  return frame.px(kAxisLabel) * (plot.x_names.empty() ? 1.0f : 2.0f);
+}
+
 float list_of_names_height(const Frame& frame, const ShownPlot& plot, float width) {
   if (names_fit(frame, plot, width)) return 0;
   return frame.px(kLegendRow) * static_cast<float>(plot.x_names.size());
@@ -220,7 +228,7 @@ void draw_list_of_names(const Frame& frame, const ShownPlot& plot, ImVec2 at, fl
 }  // namespace
 
 float experiment_plot_height(const Frame& frame, const ShownPlot& plot, float width) {
-  return frame.px(kTitle + kAxisLabel + kPlot + kAxisLabel) +
+  return frame.px(kTitle + kAxisLabel + kPlot) + below_axis_height(frame, plot) +
          lay_out_legend(frame, plot, width, [](std::size_t, ImVec2, float) {}) +
          list_of_names_height(frame, plot, width);
 }
@@ -263,13 +271,12 @@ void draw_experiment_plot(const Frame& frame, const ShownPlot& plot, int number,
   pop_plot_style();
   ImGui::PopFont();
 
-  if (has_names) {
-    draw_below_bars(frame, plot, {left, bottom}, inner, names_fit(frame, plot, extent.x));
-  } else {
-    const float text = std::min(text_width(frame, label, plot.x_label), inner);
-    draw_text(frame, list, {left + inner - text, bottom}, label, plot.x_label, inner + 1);
-  }
-  const ImVec2 legend{at.x, bottom + frame.px(kAxisLabel)};
+  if (has_names) draw_below_bars(frame, plot, {left, bottom}, inner, names_fit(frame, plot, extent.x));
+  const float below_axis = bottom + below_axis_height(frame, plot);
+  const float text = std::min(text_width(frame, label, plot.x_label), inner);
+  draw_text(frame, list, {left + inner - text, below_axis - frame.px(kAxisLabel)}, label, plot.x_label,
+            inner + 1);
+  const ImVec2 legend{at.x, below_axis};
   const float below = lay_out_legend(frame, plot, extent.x, [&](std::size_t i, ImVec2 place, float room) {
     draw_sample(frame, list, plot, i, {legend.x + place.x, legend.y + place.y});
     draw_text(frame, list, {legend.x + place.x + frame.px(kSample + kSampleGap), legend.y + place.y}, label,

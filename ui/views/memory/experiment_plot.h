@@ -1,5 +1,6 @@
-// One plot of an experiment: title, axes with their units, our curves, the paper's points, and a legend below
-// it. Whoever draws several beside each other asks for their height first.
+// One plot of an experiment: title, axes with their units, our curves, the paper's points in the colour of
+// the curve before them, and a legend below it. Whoever draws several beside each other asks for their height
+// first.
 #pragma once
 
 #include "ui/evaluation_state.h"
