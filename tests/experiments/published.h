@@ -62,9 +62,9 @@ struct SavingRange {
 };
 
 inline constexpr std::array kParallelSampling = {
-    SavingRow{2, 6.09, 6.5, 16.6},
-    SavingRow{4, 8.53, 9.8, 24.8},
-    SavingRow{6, 9.79, 10.9, 27.4},
+    SavingRow{2, 6.09, 6.7, 16.7},
+    SavingRow{4, 8.53, 10.2, 24.9},
+    SavingRow{6, 9.79, 11.3, 27.4},
 };
 inline constexpr SavingRange kPaperSamplingShareGpt = {16.2, 30.5};
 

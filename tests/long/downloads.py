@@ -106,7 +106,7 @@ def main():
         failures.append(f"memory: {most_mib:.1f} MiB resident, not within {options.most_mib}")
     for failure in failures:
         print(failure)
-    print(f"{options.downloads} downloads, {kills} kills, at most {most_mib:.1f} MiB resident, {own_mib:.1f} of them its own, "
+    print(f"{number + 1} downloads, {kills} kills, at most {most_mib:.1f} MiB resident, {own_mib:.1f} of them its own, "
           f"seed {options.seed}")
     return 1 if failures else 0
 
