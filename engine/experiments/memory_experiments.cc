@@ -255,9 +255,8 @@ std::unique_ptr<ExperimentRun> start_figure_15(const ExperimentOptions& options)
     report.notes.push_back(
         "The paper's file of Alpaca's lengths is not public: its means are known, the shapes are ours, and "
         "independent. In 1,801 pairs of the public data long inputs go with short outputs, and outputs have "
-        "less of a prompt to share. The paper's values lie between both, those of 4 and 6 samples within 15 "
-        "% "
-        "of the pairs'. Beams are those of the default model, not OPT-13B's.");
+        "less of a prompt to share. The paper's values lie between both; those of 4 and 6 samples are within "
+        "15 % of the pairs'. Beams are those of the default model, not OPT-13B's.");
     return report;
   });
 }
