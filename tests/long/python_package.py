@@ -145,6 +145,7 @@ CALLS = {
     """,
     "Ctrl+C ends everything, and the engine goes on": """
         import os, signal, threading, time
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job begins without it
         llm = LLM()
         threading.Timer(1.0, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
         began = time.monotonic()
