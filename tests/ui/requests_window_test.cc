@@ -307,6 +307,7 @@ TEST_F(RequestsWindow, PointingAtARequestThatRunsLightsItsBlocks) {
   apply(act::ChangeSampling{chat().id, [this] {
                               SamplingParams sampling = chat().sampling;
                               sampling.max_tokens = 4'000;
+                              sampling.ignore_eos = true;  // it is met while it runs
                               return sampling;
                             }()});
   apply(act::SendMessage{chat().id, "abc abc"});
