@@ -44,8 +44,9 @@ std::vector<std::string> usable_instruction_sets();
 // Physical cores that this process may use, at least 1.
 std::int32_t num_physical_cores();
 
-// OCTAVO_BACKEND (reference, cpu, cuda) and OCTAVO_CPU_ISA (avx512_vnni, avx512, avx_vnni, avx2, portable)
-// force one, for tests; a name that is unknown, or that this machine cannot run, is an error, never ignored.
+// OCTAVO_BACKEND (reference, cpu, cuda) and OCTAVO_CPU_ISA (amx, avx512_vnni, avx512, avx_vnni, avx2,
+// portable) force one, for tests; a name that is unknown, or that this machine cannot run, is an error, never
+// ignored.
 //
 // "auto" takes a graphics processor if this build knows how, there is one, and check_device()
 // finds it right; else the CPU. A processor that is present but not used is named in `notice`,

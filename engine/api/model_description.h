@@ -53,7 +53,7 @@ struct ModelDescription {
 struct EngineDescription {
   ModelDescription model;
   std::string device;  // "cpu" | "cuda"
-  std::string isa;     // "avx512_vnni", "avx512", "avx_vnni", "avx2", "portable"
+  std::string isa;     // "amx", "avx512_vnni", "avx512", "avx_vnni", "avx2", "portable"
   std::int32_t threads = 0;
   ActivationType activation_dtype = ActivationType::kF32;
   KvCacheType kv_cache_dtype = KvCacheType::kF16;

@@ -6,15 +6,19 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include "engine/base/text.h"
 
 namespace octavo::kernels::cpu {
 namespace {
 
-constexpr InstructionSet kBestFirst[] = {InstructionSet::kAvx512Vnni, InstructionSet::kAvx512,
-                                         InstructionSet::kAvxVnni, InstructionSet::kAvx2,
-                                         InstructionSet::kPortable};
+constexpr InstructionSet kBestFirst[] = {InstructionSet::kAmx,    InstructionSet::kAvx512Vnni,
+                                         InstructionSet::kAvx512, InstructionSet::kAvxVnni,
+                                         InstructionSet::kAvx2,   InstructionSet::kPortable};
 
 constexpr bool is_built(InstructionSet isa) {
   switch (isa) {
@@ -30,6 +34,9 @@ constexpr bool is_built(InstructionSet isa) {
 #endif
 #if defined(OCTAVO_HAS_AVX512_VNNI)
     case InstructionSet::kAvx512Vnni: return true;
+#endif
+#if defined(OCTAVO_HAS_AMX) && defined(OCTAVO_HAS_AVX512_VNNI)
+    case InstructionSet::kAmx: return true;
 #endif
     default: return false;
   }
@@ -47,8 +54,19 @@ std::uint64_t saved_register_states() {
 
 constexpr bool has_all(std::uint64_t word, std::uint64_t bits) { return (word & bits) == bits; }
 
+// The system wants to be asked, once for all threads: tiles make the state that it saves of a thread large.
+// Some that confine programs refuse.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr long kRequestPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, asm/prctl.h
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
 struct Features {
-  bool avx2 = false, avx_vnni = false, avx512 = false, avx512_vnni = false;
+  bool avx2 = false, avx_vnni = false, avx512 = false, avx512_vnni = false, amx = false;
 };
 
 // Asked by hand: the compilers' __builtin_cpu_supports does not know f16c everywhere.
@@ -57,9 +75,10 @@ Features features_of_this_machine() {
   constexpr std::uint32_t kAvx2 = 1u << 5, kBmi2 = 1u << 8;                              // leaf 7, ebx
   constexpr std::uint32_t kAvx512F = 1u << 16, kAvx512Dq = 1u << 17, kAvx512Bw = 1u << 30,
                           kAvx512Vl = 1u << 31;
-  constexpr std::uint32_t kAvx512Vnni = 1u << 11;  // leaf 7, ecx
-  constexpr std::uint32_t kAvxVnni = 1u << 4;      // leaf 7 part 1, eax
-  constexpr std::uint64_t kYmmStates = 0x06, kZmmStates = 0xe6;
+  constexpr std::uint32_t kAvx512Vbmi = 1u << 1, kAvx512Vnni = 1u << 11;  // leaf 7, ecx
+  constexpr std::uint32_t kAmxTile = 1u << 24, kAmxInt8 = 1u << 25;       // leaf 7, edx
+  constexpr std::uint32_t kAvxVnni = 1u << 4;                             // leaf 7 part 1, eax
+  constexpr std::uint64_t kYmmStates = 0x06, kZmmStates = 0xe6, kTileStates = 0x60000;
 
   Features features;
   std::uint32_t eax, ebx, ecx, edx;
@@ -73,6 +92,8 @@ Features features_of_this_machine() {
   features.avx512 = features.avx2 && has_all(states, kZmmStates) &&
                     has_all(ebx, kAvx512F | kAvx512Dq | kAvx512Bw | kAvx512Vl);
   features.avx512_vnni = features.avx512 && has_all(ecx, kAvx512Vnni);
+  features.amx = features.avx512_vnni && has_all(ecx, kAvx512Vbmi) && has_all(edx, kAmxTile | kAmxInt8) &&
+                 has_all(states, kTileStates) && may_use_tiles();
   if (last_part >= 1 && __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) {
     features.avx_vnni = features.avx2 && has_all(eax, kAvxVnni);
   }
@@ -87,6 +108,7 @@ bool is_supported(InstructionSet isa) {
     case InstructionSet::kAvxVnni: return features.avx_vnni;
     case InstructionSet::kAvx512: return features.avx512;
     case InstructionSet::kAvx512Vnni: return features.avx512_vnni;
+    case InstructionSet::kAmx: return features.amx;
   }
   return false;
 }
@@ -135,6 +157,7 @@ std::string_view instruction_set_name(InstructionSet isa) {
     case InstructionSet::kAvxVnni: return "avx_vnni";
     case InstructionSet::kAvx512: return "avx512";
     case InstructionSet::kAvx512Vnni: return "avx512_vnni";
+    case InstructionSet::kAmx: return "amx";
   }
   return "unknown";
 }

@@ -20,9 +20,10 @@ enum class InstructionSet : std::uint8_t {
   kAvxVnni,     // and dot products of 8-bit and 16-bit integers, 256 bits wide, in AVX2's encoding
   kAvx512,      // AVX2 and F, BW, DQ, VL
   kAvx512Vnni,  // and dot products of 8-bit and 16-bit integers
+  kAmx,         // and VBMI, and tile registers with products of 8-bit integers: for many rows
 };
 
-// "portable", "avx2", "avx_vnni", "avx512", "avx512_vnni".
+// "portable", "avx2", "avx_vnni", "avx512", "avx512_vnni", "amx".
 std::string_view instruction_set_name(InstructionSet isa);
 std::optional<InstructionSet> instruction_set_from(std::string_view name);
 

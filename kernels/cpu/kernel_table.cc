@@ -21,6 +21,7 @@ extern const KernelTable kKernelTable;
 const KernelTable& kernel_table(InstructionSet isa) {
   switch (isa) {
 #if defined(OCTAVO_HAS_512_BITS)
+    case InstructionSet::kAmx:
     case InstructionSet::kAvx512Vnni:
     case InstructionSet::kAvx512: return avx512::kKernelTable;
 #endif

@@ -89,6 +89,7 @@ const MachineLimitKernels& machine_limit_kernels(InstructionSet isa) {
     case InstructionSet::kAvx512: return avx512::kMachineLimitKernels;
 #endif
 #if defined(OCTAVO_HAS_AVX512_VNNI)
+    case InstructionSet::kAmx:
     case InstructionSet::kAvx512Vnni: return avx512_vnni::kMachineLimitKernels;
 #endif
     default: return portable::kMachineLimitKernels;

@@ -28,10 +28,14 @@ extern const IntegerMatmulTable kIntegerMatmulTable;
 namespace avx512_vnni {
 extern const IntegerMatmulTable kIntegerMatmulTable;
 }
+namespace amx {
+extern const BlockMatmulTable kBlockMatmulTable;
+}
 
 const FloatMatmulTable& float_matmul_table(InstructionSet isa) {
   switch (isa) {
 #if defined(OCTAVO_HAS_512_BITS)
+    case InstructionSet::kAmx:
     case InstructionSet::kAvx512Vnni:
     case InstructionSet::kAvx512: return avx512::kFloatMatmulTable;
 #endif
@@ -46,6 +50,7 @@ const FloatMatmulTable& float_matmul_table(InstructionSet isa) {
 const IntegerMatmulTable& integer_matmul_table(InstructionSet isa) {
   switch (isa) {
 #if defined(OCTAVO_HAS_AVX512_VNNI)
+    case InstructionSet::kAmx:
     case InstructionSet::kAvx512Vnni: return avx512_vnni::kIntegerMatmulTable;
 #endif
 #if defined(OCTAVO_HAS_AVX512)
@@ -59,6 +64,13 @@ const IntegerMatmulTable& integer_matmul_table(InstructionSet isa) {
 #endif
     default: return portable::kIntegerMatmulTable;
   }
+}
+
+const BlockMatmulTable* block_matmul_table([[maybe_unused]] InstructionSet isa) {
+#if defined(OCTAVO_HAS_AMX)
+  if (isa == InstructionSet::kAmx) return &amx::kBlockMatmulTable;
+#endif
+  return nullptr;
 }
 
 namespace {
@@ -82,6 +94,14 @@ const TileKernels& kernels_of(InstructionSet isa, ActivationForm form) {
   return float_matmul_table(isa).f32;
 }
 
+const BlockKernels* blocks_of(InstructionSet isa, ActivationForm form, PanelFormat format) {
+  const BlockMatmulTable* const table = block_matmul_table(isa);
+  if (table == nullptr || form == ActivationForm::kFloat) return nullptr;
+  const BlockKernels& kernels = form == ActivationForm::kInt8 ? table->int8 : table->int16;
+  const PanelFormat multiplied = is_always_expanded(format) ? expanded_format(format) : format;
+  return kernels.blocks[static_cast<int>(multiplied)] == nullptr ? nullptr : &kernels;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource& source, Activation activation,
@@ -96,6 +116,7 @@ Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource& source, Ac
   matrix->scale_ = source.scale;
   matrix->column_order_ = column_order;
   matrix->kernels_ = &kernels_of(isa, matrix->activation_form_);
+  matrix->blocks_ = blocks_of(isa, matrix->activation_form_, plan.format);
   if (const int index = static_cast<int>(plan.format) - kFirstExpandable; index >= 0)
     matrix->expand_ = float_matmul_table(isa).expand[index];
   OCTAVO_TRY(std::byte* const data, memory.allocate(matrix->memory_bytes()));
@@ -121,6 +142,8 @@ constexpr std::int64_t kMostPieceBytes = 4 << 10;
 // From what a single tile reads, one long stream, to what it asks for. No multiple of 4 KiB: that far ahead
 // stands what the caches keep in the places of what is read now (Zen 4, 2 rows of Q6_K: 1.4 of the time).
 constexpr std::int64_t kStreamAheadBytes = 26 << 10;
+// Of panels that blocks of rows pass by, and how many of them at once.
+constexpr std::int64_t kRowBlockBytes = 64 << 10, kPanelsInBlocks = 2;
 // What is asked for farther ahead would be gone from the caches again; long rows are read well without.
 constexpr std::int64_t kMostAheadBytes = 256 << 10;
 // More tiles than these would convert 16-bit floats so often that expanding them first is quicker (Zen 4:
@@ -163,11 +186,23 @@ std::int64_t bytes_of_columns(const PackedMatrix& weights, std::int64_t columns)
                                       : weights.panel_bytes() * columns / weights.columns();
 }
 
+// Whether rows are multiplied in blocks instead of tiles.
+bool takes_blocks(const PackedMatrix& weights, std::int64_t num_rows) {
+  return weights.blocks() != nullptr && num_rows >= weights.blocks()->least_rows;
+}
+
+// Of a tile or a block. As few stream the panels, one after the other; more have chunks that pass by some
+// panels' pieces.
+std::int64_t most_rows_at_once(const PackedMatrix& weights, std::int64_t num_rows) {
+  return takes_blocks(weights, num_rows) ? weights.blocks()->most_rows : weights.kernels().max_rows;
+}
+
 // Whether panels are expanded for a chunk of so many rows: many tiles would each take them apart.
 bool expands(const PackedMatrix& weights, std::int64_t num_rows) {
   const TileKernels& kernels = weights.kernels();
   if (weights.expand() == nullptr) return false;
   if (is_always_expanded(weights.format())) return true;
+  if (takes_blocks(weights, num_rows)) return false;
   const std::int64_t max_tiles = is_quantised(weights.format()) ? kernels.max_plane_tiles : kFewFloatTiles;
   return num_rows > max_tiles * kernels.max_rows;
 }
@@ -233,7 +268,26 @@ BlockPlan plan_tile(const PackedMatrix& weights, std::int64_t num_rows, std::int
           ahead_bytes};
 }
 
+// Chunks are blocks of nearly equal height, pieces as long as a block's lines may be.
+BlockPlan plan_row_blocks(const PackedMatrix& weights, std::int64_t num_rows) {
+  const BlockKernels& blocks = *weights.blocks();
+  const std::int64_t chunk_rows = divide_up(num_rows, divide_up(num_rows, blocks.most_rows));
+  const std::int64_t unit = piece_unit(weights);
+  const std::int64_t num_units =
+      std::max<std::int64_t>(1, blocks.most_lines / chunk_rows / (unit / kGroupColumns));
+  const std::int64_t piece_columns = std::min(num_units * unit, weights.columns());
+  const bool expanded = expands(weights, num_rows);
+  const std::int64_t piece_bytes =
+      std::max<std::int64_t>(1, tile_bytes_of_columns(weights, expanded, piece_columns));
+  const std::int64_t block_panels =
+      std::max<std::int64_t>(1, kRowBlockBytes / piece_bytes / kPanelsInBlocks * kPanelsInBlocks);
+  // The panels after those that are read now
+  const std::int64_t ahead_bytes = kPanelsInBlocks * weights.panel_bytes();
+  return {piece_columns, chunk_rows, block_panels, ahead_bytes};
+}
+
 BlockPlan plan_blocks(const PackedMatrix& weights, std::int64_t num_rows, std::int64_t num_panels) {
+  if (takes_blocks(weights, num_rows)) return plan_row_blocks(weights, num_rows);
   const std::int64_t max_rows = weights.kernels().max_rows;
   const std::int64_t together = weights.activation_form() == ActivationForm::kFloat ? kPanelsTogether : 1;
   if (num_rows <= max_rows) return plan_tile(weights, num_rows, num_panels, together);
@@ -281,7 +335,9 @@ void multiply_block(const PackedMatrix& weights, const ActivationRows& activatio
   const TileKernels& kernels = weights.kernels();
   const std::int64_t first_output = panels.first * kPanelRows;
   const std::int64_t num_columns = columns.last - columns.first;
-  const std::int64_t num_tiles = divide_up(rows.last - rows.first, kernels.max_rows);
+  const bool is_block = takes_blocks(weights, rows.last - rows.first);
+  const std::int64_t num_tiles =
+      divide_up(rows.last - rows.first, most_rows_at_once(weights, rows.last - rows.first));
   const std::int64_t bytes = bytes_of_columns(weights, num_columns);
   const std::int64_t num_steps = std::max<std::int64_t>(
       1, divide_up(num_columns, is_quantised(weights.format()) ? kGroupColumns : kGroupColumns / 2));
@@ -294,10 +350,13 @@ void multiply_block(const PackedMatrix& weights, const ActivationRows& activatio
   const BlockWeights block = block_weights(weights, expanded, columns, panels, room);
   for (std::int64_t tile = 0; tile < num_tiles; ++tile) {
     const Range tile_rows = part_of(rows, tile, num_tiles);
-    const auto multiply = kernels.tiles[static_cast<int>(format)][tile_rows.last - tile_rows.first - 1];
+    const std::int64_t num_rows = tile_rows.last - tile_rows.first;
+    const auto multiply = is_block ? weights.blocks()->blocks[static_cast<int>(format)]
+                                   : kernels.tiles[static_cast<int>(format)][num_rows - 1];
     multiply({.panel = block.start,
               .panel_bytes = block.panel_bytes,
               .columns = num_columns,
+              .num_rows = num_rows,
               .num_outputs = std::min(panels.last * kPanelRows, weights.rows()) - first_output,
               .lines = line_at(weights, activations, first_line + tile_rows.first),
               .row_stride = activations.row_stride(),
@@ -345,7 +404,7 @@ void multiply_panels(const PackedMatrix& weights, const ActivationRows& all_orde
     const auto multiply = [&](Range columns, Range panels) {
       multiply_block(weights, activations, chunk, columns, panels, plan.ahead_bytes, out);
     };
-    if (num_rows <= weights.kernels().max_rows) {
+    if (num_rows <= most_rows_at_once(weights, num_rows)) {
       for_each_piece(all_panels, plan.block_panels, [&](Range panels) {
         for_each_piece(all_columns, plan.piece_columns, [&](Range columns) { multiply(columns, panels); });
       });

@@ -46,8 +46,9 @@ class PackedMatrix final : public Matrix {
   const std::byte* panel(std::int64_t index) const { return data_ + index * panel_bytes_; }
   std::int64_t panel_bytes() const { return panel_bytes_; }
   const TileKernels& kernels() const { return *kernels_; }
-  ExpandFunction expand() const { return expand_; }  // null where tiles read panels as they lie
-  float scale() const { return scale_; }             // of outputs
+  const BlockKernels* blocks() const { return blocks_; }  // null: rows come in tiles however many they are
+  ExpandFunction expand() const { return expand_; }       // null where tiles read panels as they lie
+  float scale() const { return scale_; }                  // of outputs
 
  private:
   friend Result<std::unique_ptr<PackedMatrix>> pack_matrix(const MatrixSource&, Activation, InstructionSet,
@@ -59,6 +60,7 @@ class PackedMatrix final : public Matrix {
   const std::byte* data_ = nullptr;  // owned by the PackedMemory
   std::int64_t panel_bytes_ = 0;
   const TileKernels* kernels_ = nullptr;
+  const BlockKernels* blocks_ = nullptr;
   ExpandFunction expand_ = nullptr;
   float scale_ = 1.0f;
   const ColumnOrder* column_order_ = nullptr;  // outlives it

@@ -10,22 +10,25 @@
 //      lanes in one order, own exponential. Bits of a NaN are not part of that promise.
 //
 // Macros from the build: OCTAVO_ISA (name of the namespace) and OCTAVO_ISA_<NAME>. This header derives
-// OCTAVO_SIMD_{AVX512,AVX2,PORTABLE}, the width of registers, and OCTAVO_SIMD_VNNI where dot products of
-// small integers are one instruction.
+// OCTAVO_SIMD_{AVX512,AVX2,PORTABLE}, the width of registers, OCTAVO_SIMD_VNNI where dot products of small
+// integers are one instruction, and OCTAVO_SIMD_AMX where products of small matrices are.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
-#if defined(OCTAVO_ISA_AVX512) || defined(OCTAVO_ISA_AVX512_VNNI)
+#if defined(OCTAVO_ISA_AVX512) || defined(OCTAVO_ISA_AVX512_VNNI) || defined(OCTAVO_ISA_AMX)
 #define OCTAVO_SIMD_AVX512 1
 #elif defined(OCTAVO_ISA_AVX2) || defined(OCTAVO_ISA_AVX_VNNI)
 #define OCTAVO_SIMD_AVX2 1
 #else
 #define OCTAVO_SIMD_PORTABLE 1
 #endif
-#if defined(OCTAVO_ISA_AVX512_VNNI) || defined(OCTAVO_ISA_AVX_VNNI)
+#if defined(OCTAVO_ISA_AVX512_VNNI) || defined(OCTAVO_ISA_AVX_VNNI) || defined(OCTAVO_ISA_AMX)
 #define OCTAVO_SIMD_VNNI 1
+#endif
+#if defined(OCTAVO_ISA_AMX)
+#define OCTAVO_SIMD_AMX 1
 #endif
 
 #if defined(OCTAVO_SIMD_PORTABLE)
@@ -46,6 +49,12 @@
 #define OCTAVO_UNROLL _Pragma("clang loop unroll(full)")
 #else
 #define OCTAVO_UNROLL _Pragma("GCC unroll 32")
+#endif
+// Before one over rows that are many, or not known before.
+#if defined(__clang__)
+#define OCTAVO_UNROLL_SOME _Pragma("clang loop unroll_count(4)")
+#else
+#define OCTAVO_UNROLL_SOME _Pragma("GCC unroll 4")
 #endif
 
 namespace octavo::kernels::cpu::OCTAVO_ISA {

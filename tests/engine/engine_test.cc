@@ -238,7 +238,7 @@ TEST(Engine, DescribesWhatItResolved) {
   EXPECT_EQ(description.model.vocabulary_size, 49152);
   EXPECT_TRUE(description.model.has_chat_template);
   EXPECT_EQ(description.device, "cpu");
-  const std::set<std::string> known_isas = {"avx512_vnni", "avx512", "avx2", "portable"};
+  const std::set<std::string> known_isas = {"amx", "avx512_vnni", "avx512", "avx_vnni", "avx2", "portable"};
   EXPECT_TRUE(known_isas.contains(description.isa)) << description.isa;
   EXPECT_EQ(description.num_blocks, 77);
   EXPECT_EQ(description.block_size, 16);

@@ -38,7 +38,7 @@ TEST(Backends, AnUnknownInstructionSetIsAnErrorThatNamesTheUsableOnes) {
 
 TEST(Backends, AnInstructionSetThatIsNotUsableIsRefusedWithTheReason) {
   const std::vector<std::string> usable = usable_instruction_sets();
-  for (const char* name : {"avx2", "avx_vnni", "avx512", "avx512_vnni"}) {
+  for (const char* name : {"avx2", "avx_vnni", "avx512", "avx512_vnni", "amx"}) {
     if (std::find(usable.begin(), usable.end(), name) != usable.end()) continue;
     const test::EnvironmentVariable forced("OCTAVO_CPU_ISA", name);
     const auto backend = create_backend({});
@@ -53,7 +53,7 @@ TEST(Backends, AnInstructionSetThatIsNotUsableIsRefusedWithTheReason) {
 }
 
 TEST(Backends, EveryNameOfAnInstructionSetIsUnderstood) {
-  for (const char* name : {"portable", "avx2", "avx_vnni", "avx512", "avx512_vnni"}) {
+  for (const char* name : {"portable", "avx2", "avx_vnni", "avx512", "avx512_vnni", "amx"}) {
     ASSERT_TRUE(cpu::instruction_set_from(name).has_value());
     EXPECT_EQ(cpu::instruction_set_name(*cpu::instruction_set_from(name)), name);
   }

@@ -526,7 +526,7 @@ TEST_P(MatmulTest, ManyRowsGiveTheBitsThatFewGive) {
 
 TEST_P(MatmulTest, AnySplitOfThePanelsGivesTheSameBits) {
   const auto pair = make_pool(2);
-  const std::int64_t columns = column_counts({96, 256}).front(), outputs = 200, rows = 29;
+  const std::int64_t columns = column_counts({96, 256}).front(), outputs = 200, rows = 45;
   const Weights weights = random_weights(facts(), outputs, columns, random_);
   const std::vector<float> values = random_activations(rows, columns, random_);
   for (const Activation activation : activation_kinds()) {

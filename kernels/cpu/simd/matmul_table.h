@@ -1,5 +1,6 @@
-// The seam between matmul.cc, compiled once, and simd/matmul_integers.cc and simd/matmul_floats.cc, compiled
-// for each instruction set: plain data and pointers to functions, nothing inline.
+// The seam between matmul.cc, compiled once, and simd/matmul_integers.cc, matmul_floats.cc and
+// matmul_blocks.cc, compiled for each instruction set that has them: plain data and pointers to functions,
+// nothing inline.
 //
 // A panel holds 16 rows of weights, side by side in the lanes of a register; its columns come in groups
 // of 32. The bytes of a group, quad q being columns 4q..4q+3 of the group:
@@ -306,6 +307,7 @@ struct MatmulTile {
   const std::byte* panel;    // the first one, from its first column here on
   std::int64_t panel_bytes;  // from one panel to the next
   std::int64_t columns;
+  std::int64_t num_rows;
   std::int64_t num_outputs;  // weight rows, at least 1; the last panel may be cut
   const void* lines;  // Int8Line, Int16Line or FloatLine of the first row, from the first column here on
   std::int64_t row_stride;  // lines from one group to the next
@@ -354,8 +356,20 @@ struct IntegerMatmulTable {
   void (*set_int16_row)(const float* values, std::int64_t columns, Int16Line* first, std::int64_t row_stride);
 };
 
+// Products of so many rows that registers for tiles pay: blocks of least_rows to most_rows rows and no more
+// than most_lines lines, by format; null where they do not, and for what is expanded first.
+struct BlockKernels {
+  std::int32_t least_rows, most_rows, most_lines;
+  TileFunction blocks[kNumQuantisedFormats];
+};
+
+struct BlockMatmulTable {
+  BlockKernels int8, int16;
+};
+
 // REQUIRES: isa is one of usable_instruction_sets(), or nothing of the table is called.
 const FloatMatmulTable& float_matmul_table(InstructionSet isa);
 const IntegerMatmulTable& integer_matmul_table(InstructionSet isa);
+const BlockMatmulTable* block_matmul_table(InstructionSet isa);  // null: it has none
 
 }  // namespace octavo::kernels::cpu
