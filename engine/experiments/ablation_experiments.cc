@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 
 #include "engine/base/format.h"
 #include "engine/experiments/experiment_parts.h"
@@ -17,61 +18,89 @@ std::unique_ptr<ExperimentRun> start_figure_18(const ExperimentOptions& options)
   struct Dataset {
     const char* name;
     double guess;
+    double fixed_rate;                // requests/s; the paper does not say which, these are figure 13's
     std::int32_t best_from, best_to;  // as the paper states it
   };
-  static constexpr std::array kDatasets = {Dataset{"ShareGPT", 1.8, 16, 128},
-                                           Dataset{"Alpaca", 27.0, 16, 32}};
-  using Results = std::array<std::array<RateSearch, kBlockSizes.size()>, kDatasets.size()>;
+  static constexpr std::array kDatasets = {Dataset{"ShareGPT", 1.8, 2.0, 16, 128},
+                                           Dataset{"Alpaca", 27.0, 30.0, 16, 32}};
+  struct OfBlockSize {
+    RateSearch search;
+    double latency = 0.0;  // at the fixed rate
+  };
+  using Results = std::array<std::array<OfBlockSize, kBlockSizes.size()>, kDatasets.size()>;
   auto results = std::make_shared<Results>();
   std::vector<RunOfFunctions::Part> parts;
   for (std::size_t d = 0; d < kDatasets.size(); ++d) {
     for (std::size_t b = 0; b < kBlockSizes.size(); ++b) {
       parts.push_back([results, options, d, b](const KeepGoing& keep_going) {
-        const ServingSetup setup =
+        ServingSetup setup =
             serving_setup(kA100x1, kOpt13B, papers_policy(MemoryManager::kPaged, kSlots13B, kBlockSizes[b]),
                           d == 0 ? sharegpt_requests() : alpaca_requests(), options);
-        (*results)[d][b] = find_sustained_rate(setup, kDatasets[d].guess, keep_going);
+        (*results)[d][b].search = find_sustained_rate(setup, kDatasets[d].guess, keep_going);
+        setup.rate = kDatasets[d].fixed_rate;
+        (*results)[d][b].latency = run_serving(setup, keep_going).normalised_latency;
       });
     }
   }
   return std::make_unique<RunOfFunctions>(std::move(parts), [results](const std::vector<bool>& is_done) {
-    // Half a step more or less: what the paper calls a better performance is read off its bars.
-    constexpr double kAsGood = 0.95;
+    // What the paper calls a better performance is read off its bars: of rates, half a step of the search
+    // more or less; of latencies, which part much sooner near the knee, what the eye calls as high.
+    constexpr double kAsMuch = 0.95, kAsSoon = 1.2;
     ExperimentReport report;
     report.figures.push_back(compared("attention, 16 tokens to a block, over contiguous keys and values", "%",
                                       100.0 * (paging_overhead(16) - 1.0), 20.0, 26.0, "figure 18a"));
     for (std::size_t d = 0; d < kDatasets.size(); ++d) {
-      ExperimentPlot plot{std::string(kDatasets[d].name) + ", by block size",
-                          "log2 of the block size (tokens)", "sustained requests/s"};
-      PlotLine line{"paged", {}};
-      double best = 0.0;
+      const Dataset& dataset = kDatasets[d];
+      const std::string at_rate =
+          std::string(dataset.name) + " at " + fixed_text(dataset.fixed_rate, 0) + " requests/s";
+      ExperimentPlot rates{std::string(dataset.name) + ", by block size", "log2 of the block size (tokens)",
+                           "sustained requests/s"};
+      ExperimentPlot latencies{
+          at_rate, "log2 of the block size (tokens)", "normalised latency (s/token)", {}, 1.0};
+      PlotLine rate_line{"paged", {}}, latency_line{"paged", {}};
+      double most = 0.0, soonest = std::numeric_limits<double>::infinity();
       for (std::size_t b = 0; b < kBlockSizes.size(); ++b) {
         if (!is_done[d * kBlockSizes.size() + b]) continue;
-        const double rate = (*results)[d][b].sustained;
-        best = std::max(best, rate);
-        line.points.push_back({std::log2(kBlockSizes[b]), rate});
-        report.figures.push_back(compared(
-            std::string(kDatasets[d].name) + ", blocks of " + std::to_string(kBlockSizes[b]) + ": sustains",
-            "requests/s", rate, {}, {}, ""));
+        const double rate = (*results)[d][b].search.sustained, latency = (*results)[d][b].latency;
+        most = std::max(most, rate);
+        soonest = std::min(soonest, latency);
+        rate_line.points.push_back({std::log2(kBlockSizes[b]), rate});
+        latency_line.points.push_back({std::log2(kBlockSizes[b]), latency});
+        const std::string of_size = ", blocks of " + std::to_string(kBlockSizes[b]);
+        report.figures.push_back(
+            compared(dataset.name + of_size + ": sustains", "requests/s", rate, {}, {}, ""));
+        report.figures.push_back(compared(at_rate + of_size, "s/token", latency, {}, {}, ""));
       }
-      plot.lines = {std::move(line)};
-      report.plots.push_back(std::move(plot));
+      rates.lines = {std::move(rate_line)};
+      latencies.lines = {std::move(latency_line)};
+      report.plots.push_back(std::move(rates));
+      report.plots.push_back(std::move(latencies));
       if (!std::ranges::all_of(is_done, [](bool done) { return done; })) continue;
-      std::int32_t from = 0, to = 0;
-      for (std::size_t b = 0; b < kBlockSizes.size(); ++b) {
-        if ((*results)[d][b].sustained < kAsGood * best) continue;
-        if (from == 0) from = kBlockSizes[b];
-        to = kBlockSizes[b];
-      }
-      const std::string good = std::string(kDatasets[d].name) + ": within 5 % of the best, ";
-      report.figures.push_back(
-          compared(good + "smallest block", "tokens", from, kDatasets[d].best_from, {}, "section 7.2"));
-      report.figures.push_back(
-          compared(good + "largest block", "tokens", to, kDatasets[d].best_to, {}, "section 7.2"));
+      const auto compare_ends = [&](const std::string& name, const auto& is_good) {
+        std::int32_t from = 0, to = 0;
+        for (std::size_t b = 0; b < kBlockSizes.size(); ++b) {
+          if (!is_good((*results)[d][b])) continue;
+          if (from == 0) from = kBlockSizes[b];
+          to = kBlockSizes[b];
+        }
+        report.figures.push_back(
+            compared(name + ", smallest block", "tokens", from, dataset.best_from, {}, "section 7.2"));
+        report.figures.push_back(
+            compared(name + ", largest block", "tokens", to, dataset.best_to, {}, "section 7.2"));
+      };
+      compare_ends(at_rate + ": latency within 20 % of the best",
+                   [&](const OfBlockSize& one) { return one.latency <= kAsSoon * soonest; });
+      compare_ends(std::string(dataset.name) + ": rate within 5 % of the best",
+                   [&](const OfBlockSize& one) { return one.search.sustained >= kAsMuch * most; });
     }
     report.notes.push_back(
         "What the block table costs attention is an input of this simulation, fitted to figure "
         "18a; `octavo experiment real` measures it on our CPU kernels.");
+    report.notes.push_back(
+        "The paper's figure 18b is latency at a fixed rate, which it does not name; figure 13's are taken "
+        "here. "
+        "So near the knee a few percent of a step, or of the pool, show as several times the latency, where "
+        "the rate that is sustained hardly differs.");
     return report;
   });
 }
@@ -277,10 +306,10 @@ std::unique_ptr<ExperimentRun> start_policy(const ExperimentOptions& options) {
 std::vector<KnownExperiment> ablation_experiments() {
   const std::string hardware = "OPT-13B on one A100 of 40 GB, simulated";
   std::vector<KnownExperiment> all;
-  all.push_back(
-      {{"figure-18", "Block sizes", "Figure 18, sections 7.1 and 7.2", hardware, "ShareGPT and Alpaca",
-        "paged, blocks of 1 to 256 tokens", "the rate that is sustained at 0.5 s/token"},
-       start_figure_18});
+  all.push_back({{"figure-18", "Block sizes", "Figure 18, sections 7.1 and 7.2", hardware,
+                  "ShareGPT and Alpaca", "paged, blocks of 1 to 256 tokens",
+                  "normalised latency at a fixed rate; the rate that is sustained at 0.5 s/token"},
+                 start_figure_18});
   all.push_back({{"figure-19", "Swap or recompute", "Figure 19 and section 7.3", hardware,
                   "256 tokens of one sequence; ShareGPT at 2 requests/s", "paged, blocks of 1 to 256 tokens",
                   "milliseconds for 256 tokens; normalised latency"},

@@ -199,7 +199,8 @@ ServingFigures run_serving(const ServingSetup& setup, const KeepGoing& keep_goin
   return Serving(setup).run(keep_going);
 }
 
-RateSearch find_sustained_rate(ServingSetup setup, double guess, const KeepGoing& keep_going) {
+RateSearch find_sustained_rate(ServingSetup setup, double guess, const KeepGoing& keep_going,
+                               double latency) {
   constexpr double kWiden = 1.3;
   constexpr int kMostWidenings = 12, kHalvings = 3;
   RateSearch search;
@@ -212,25 +213,25 @@ RateSearch find_sustained_rate(ServingSetup setup, double guess, const KeepGoing
   double low = 0.0, low_latency = 0.0, high = 0.0, high_latency = 0.0;
   double rate = guess;
   for (int i = 0; i < kMostWidenings && (low == 0.0 || high == 0.0) && goes_on(); ++i) {
-    const double latency = latency_at(rate);
-    if (latency < kKneeLatency) {
+    const double found = latency_at(rate);
+    if (found < latency) {
       low = rate;
-      low_latency = latency;
+      low_latency = found;
       rate *= kWiden;
     } else {
       high = rate;
-      high_latency = latency;
+      high_latency = found;
       rate /= kWiden;
     }
   }
   for (int i = 0; i < kHalvings && low > 0.0 && high > 0.0 && goes_on(); ++i) {
-    const double middle = std::sqrt(low * high), latency = latency_at(middle);
-    (latency < kKneeLatency ? low : high) = middle;
-    (latency < kKneeLatency ? low_latency : high_latency) = latency;
+    const double middle = std::sqrt(low * high), found = latency_at(middle);
+    (found < latency ? low : high) = middle;
+    (found < latency ? low_latency : high_latency) = found;
   }
   search.sustained = low;
   if (low > 0.0 && high > 0.0)
-    search.sustained += (high - low) * (kKneeLatency - low_latency) / (high_latency - low_latency);
+    search.sustained += (high - low) * (latency - low_latency) / (high_latency - low_latency);
   for (const double share : {0.35, 0.7}) {
     if (goes_on()) latency_at(share * search.sustained);
   }

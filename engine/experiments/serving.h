@@ -53,11 +53,12 @@ ServingFigures run_serving(const ServingSetup& setup, const KeepGoing& keep_goin
 inline constexpr double kKneeLatency = 0.5;
 
 struct RateSearch {
-  double sustained = 0.0;              // requests/s at which normalised latency is kKneeLatency
+  double sustained = 0.0;              // requests/s at which normalised latency is what was asked for
   std::vector<ServingFigures> points;  // ascending by rate
 };
 // Runs `setup` at several rates: from `guess` until the knee lies between two, then half-way between these,
 // and linear interpolation of the last two; and at shares of it, for the curve. REQUIRES: guess > 0
-RateSearch find_sustained_rate(ServingSetup setup, double guess, const KeepGoing& keep_going = {});
+RateSearch find_sustained_rate(ServingSetup setup, double guess, const KeepGoing& keep_going = {},
+                               double latency = kKneeLatency);
 
 }  // namespace octavo::paper

@@ -96,6 +96,16 @@ TEST(Serving, StaticBatchesAreRectanglesWhoseAnswersComeAtTheEnd) {
   EXPECT_NEAR(figures.normalised_latency, (end_s / 3 + end_s / 5) / 2, 1e-9);
 }
 
+// Static batches have no knee: what they sustain depends on the latency at which it is read.
+TEST(Serving, TheSustainedRateIsThatOfTheLatencyAskedFor) {
+  ServingSetup setup =
+      static_setup(kA100x1, kOpt13B, kSlots13B, 5, kFasterTransformerCosts, sharegpt_requests(), {});
+  const double at_quarter = find_sustained_rate(setup, 0.2, {}, 0.25).sustained;
+  const double at_half = find_sustained_rate(setup, 0.2).sustained;
+  EXPECT_GT(at_quarter, 0.0);
+  EXPECT_LT(at_quarter, 0.9 * at_half);
+}
+
 TEST(Serving, SharedPrefixesAreComputedOnce) {
   const Translations requests(341);
   scheduler::SchedulerOptions policy = papers_policy(MemoryManager::kPaged, kSlots13B);

@@ -1027,7 +1027,7 @@ void ChatView::draw_question_editor(const Frame& frame, const ChatState& chat, c
   ImGui::SetCursorScreenPos({left + width - frame.px(160), top + frame.px(kEditorHeight - 38)});
   const bool cancelled = button(frame, "cancel_edit", "Cancel", {.width = 76}) || cancel_key;
   beside(frame, 8);
-  const bool has_text = edit_text_.find_first_not_of(" \t\r\n") != std::string::npos;
+  const bool has_text = !is_blank(edit_text_);
   const bool sent =
       button(frame, "send_edit", "Send", {.kind = ButtonKind::kPrimary, .width = 76, .enabled = has_text}) ||
       entered;
@@ -1047,7 +1047,7 @@ void ChatView::draw_answer_editor(const Frame& frame, const ChatState& chat, con
   const bool entered = ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_Enter);
   text_area(frame, "##edit_text", edit_text_, {column.width, height - frame.px(kEditorButtons)}, 0,
             "How the answer begins");
-  const bool has_text = edit_text_.find_first_not_of(" \t\r\n") != std::string::npos;
+  const bool has_text = !is_blank(edit_text_);
   const ButtonOptions save{.width = 76, .enabled = has_text, .help = "Keep this text as another answer"};
   const ButtonOptions go_on{.kind = ButtonKind::kPrimary,
                             .width = 100,

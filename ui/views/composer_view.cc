@@ -24,8 +24,6 @@ constexpr float kTopMargin = 6;
 constexpr int kMostLines = 9;
 constexpr std::size_t kMeasuredBytes = 4096;  // a longer draft has the greatest height anyway
 
-bool is_blank(const std::string& text) { return text.find_first_not_of(" \t\r\n") == std::string::npos; }
-
 bool can_send(const UiState& state, const ChatState& chat, const std::string& draft) {
   return state.model.phase == ModelPhase::kReady && (!is_blank(draft) || !chat.attachments.empty()) &&
          chat.context.refusal.empty();

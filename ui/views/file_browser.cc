@@ -146,7 +146,7 @@ void FileBrowserView::draw_entry(const Frame& frame, const FileBrowser& browser,
 void FileBrowserView::draw_end(const Frame& frame, const FileBrowser& browser, float width) {
   const ImVec2 low = ImGui::GetCursorScreenPos();
   if (browser.overwrites.empty()) {
-    const bool has_path = typed_.find_first_not_of(" \t") != std::string::npos;
+    const bool has_path = !is_blank(typed_);
     const ButtonOptions choose{.kind = ButtonKind::kPrimary, .width = 108, .enabled = has_path};
     ImGui::SetCursorScreenPos({low.x + width - frame.px(108), low.y});
     if (button(frame, "choose_file", browser.button, choose)) frame.actions.push(actions::ChooseFile{typed_});

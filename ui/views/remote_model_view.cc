@@ -55,7 +55,7 @@ void RemoteModelView::draw_fields(const Frame& frame, const RemoteDialogState& d
     paragraph(frame, tiny_text(frame), dialog.key_note, width);
   }
   gap(frame, 12);
-  const bool can_ask = !dialog.asking && address_.find_first_not_of(' ') != std::string::npos;
+  const bool can_ask = !dialog.asking && !is_blank(address_);
   asks |= button(frame, "ask_for_models", dialog.asking ? "Asking…" : "Show its models",
                  {.kind = ButtonKind::kPrimary, .enabled = can_ask});
   if (asks && can_ask) frame.actions.push(actions::AskForRemoteModels{address_, key_});

@@ -46,9 +46,7 @@ void draw_excerpt(const Frame& frame, ImVec2 low, const SearchHitState& hit, flo
 }  // namespace
 
 void SearchView::draw_field(const Frame& frame, const UiState& state, float width) {
-  const bool appears = ImGui::GetFrameCount() > last_frame_ + 1;
-  last_frame_ = ImGui::GetFrameCount();
-  if (appears) {
+  if (appears(last_frame_)) {
     query_ = state.library.search.query;
     take_keyboard("##search");
   }

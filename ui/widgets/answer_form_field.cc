@@ -108,7 +108,7 @@ bool AnswerFormField::draw_text(const Frame& frame, SamplingParams& sampling, fl
   bool changed = false;
   if (text_area(frame, kKinds[kind].text_id, texts_[kind], area, 0, kKinds[kind].hint)) {
     StructuredOutput form = form_of(kind, texts_[kind]);
-    const bool is_empty = texts_[kind].find_first_not_of(" \n") == std::string::npos;
+    const bool is_empty = is_blank(texts_[kind]);
     const auto valid = validate(form);
     problem_ = is_empty || valid ? "" : valid.error().message + ".";
     changed = is_empty || valid.has_value();

@@ -205,6 +205,15 @@ void take_keyboard(const char* id) {
   ImGui::GetCurrentContext()->NavNextActivateFlags = ImGuiActivateFlags_PreferInput;
 }
 
+bool is_blank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
+bool appears(int& last_frame) {
+  const int frame_before = ImGui::GetFrameCount() - 1;
+  const bool was_drawn = last_frame >= frame_before;
+  last_frame = ImGui::GetFrameCount();
+  return !was_drawn;
+}
+
 bool text_field(const Frame& frame, const char* id, std::string& text, std::string_view hint, float width,
                 ImGuiInputTextFlags flags) {
   const Face face = frame.face(FontFace::kRegular, 14);

@@ -70,6 +70,13 @@ bool text_field(const Frame& frame, const char* id, std::string& text, std::stri
 bool text_area(const Frame& frame, const char* id, std::string& text, ImVec2 extent,
                ImGuiInputTextFlags flags = 0, std::string_view hint = {});
 
+// Nothing in it that could be sent, asked or opened.
+bool is_blank(std::string_view text);
+
+// True in the first frame of several in a row that ask: what is drawn then was not there in the frame before.
+// The caller keeps `last_frame`, from -2 on, and asks in every frame that draws it.
+bool appears(int& last_frame);
+
 // A bar from 0 to 1 in two parts, on the colour of what is free.
 void two_part_bar(const Frame& frame, float first, float second, float width, float height);
 

@@ -256,7 +256,7 @@ bool SamplingFields::draw_seed(const Frame& frame, SamplingParams& sampling, flo
   bool changed = false;
   if (text_field(frame, "##seed", field.text, "random", width)) {
     const auto seed = parsed<std::uint64_t>(field.text);
-    const bool blank = field.text.find_first_not_of(' ') == std::string::npos;
+    const bool blank = is_blank(field.text);
     field.problem = seed || blank ? "" : "Seed must be a whole number of at least 0, or empty.";
     changed = field.problem.empty();
     if (changed) sampling.seed = seed;

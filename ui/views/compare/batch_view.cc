@@ -264,9 +264,7 @@ void BatchView::take(const Frame& frame, std::string_view pressed) {
   editing_ = false;
 }
 
-bool BatchView::can_run(const BatchState& batch) const {
-  return !batch.running && prompts_.find_first_not_of(" \t\r\n") != std::string::npos;
-}
+bool BatchView::can_run(const BatchState& batch) const { return !batch.running && !is_blank(prompts_); }
 
 void BatchView::take_keys(const Frame& frame, const UiState& state) {
   if (has_dialog(state) || looked_at_) return;
@@ -291,9 +289,7 @@ void BatchView::draw_prompts(const Frame& frame, const UiState& state, float wid
   ImGui::SetCursorScreenPos({at.x, at.y + height + frame.px(8)});
   const std::string_view hint =
       format_ == PromptFormat::kLines ? "One prompt on each line" : "prompt,note (a header, then a row each)";
-  const bool appears = ImGui::GetFrameCount() > prompts_frame_ + 1;
-  prompts_frame_ = ImGui::GetFrameCount();
-  if (appears && prompts_.empty() && !has_dialog(state)) take_keyboard("##prompts");
+  if (appears(prompts_frame_) && prompts_.empty() && !has_dialog(state)) take_keyboard("##prompts");
   text_area(frame, "##prompts", prompts_, {width, frame.px(kPromptsHeight)}, 0, hint);
 }
 

@@ -193,7 +193,7 @@ void SetupView::draw_editor(const Frame& frame, float width) {
       text_area(frame, "##question", typed_, {width - frame.px(96), frame.px(88)},
                 ImGuiInputTextFlags_EnterReturnsTrue | ImGuiInputTextFlags_CtrlEnterForNewLine);
   beside(frame, 8);
-  const bool has_text = typed_.find_first_not_of(" \t\r\n") != std::string::npos;
+  const bool has_text = !is_blank(typed_);
   const bool pressed =
       button(frame, "ask", "Use", {.kind = ButtonKind::kPrimary, .width = 88, .enabled = has_text});
   if ((entered || pressed) && has_text) {
@@ -314,9 +314,7 @@ void SetupView::draw_empty(const Frame& frame, const UiState& state, CompareLook
             "below it.",
             width);
   gap(frame, 16);
-  const bool appears = ImGui::GetFrameCount() > empty_frame_ + 1;
-  empty_frame_ = ImGui::GetFrameCount();
-  if (appears && !has_dialog(state)) take_keyboard("##first_question");
+  if (appears(empty_frame_) && !has_dialog(state)) take_keyboard("##first_question");
   // A field on the bare background needs an edge to be seen.
   ImGui::PushStyleVar(ImGuiStyleVar_FrameBorderSize, 1.0f);
   text_area(frame, "##first_question", typed_, {width, frame.px(96)}, 0, "Ask a question to compare answers");
@@ -325,7 +323,7 @@ void SetupView::draw_empty(const Frame& frame, const UiState& state, CompareLook
   ComparisonSetup setup = state.comparison.setup;
   if (draw_kinds(frame, setup.kind, look)) frame.actions.push(actions::ChangeComparison{setup});
   gap(frame, 12);
-  const bool has_text = typed_.find_first_not_of(" \t\r\n") != std::string::npos;
+  const bool has_text = !is_blank(typed_);
   const bool key = ImGui::IsKeyChordPressed(ImGuiMod_Ctrl | ImGuiKey_Enter);
   const bool pressed = button(frame, "compare_question", "Compare",
                               {.kind = ButtonKind::kPrimary, .width = 110, .enabled = has_text});

@@ -25,8 +25,6 @@ constexpr float kWorstRow = 28;
 
 constexpr std::array<std::int32_t, 4> kContexts = {256, 512, 1024, 2048};
 
-bool has_words(const std::string& text) { return text.find_first_not_of(" \t\r\n") != std::string::npos; }
-
 // Of the workspace, or of what is inside its card.
 bool is_narrow(const Frame& frame, float width) { return width < frame.px(kNarrow); }
 
@@ -151,7 +149,7 @@ void TwoModelsView::draw_start(const Frame& frame, const TwoModelsState& shown, 
   } else if (button(frame, "compare_models", "Compare",
                     {.kind = ButtonKind::kPrimary,
                      .width = kButton,
-                     .enabled = shown.can_compare && has_words(typed_)})) {
+                     .enabled = shown.can_compare && !is_blank(typed_)})) {
     frame.actions.push(actions::CompareTwoModels{typed_});
   }
   const TextStyle small = small_text(frame);
