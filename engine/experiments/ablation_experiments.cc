@@ -98,8 +98,8 @@ std::unique_ptr<ExperimentRun> start_figure_18(const ExperimentOptions& options)
         "18a; `octavo experiment real` measures it on our CPU kernels.");
     report.notes.push_back(
         "The paper's figure 18b is latency at a fixed rate, which it does not name; figure 13's are taken "
-        "here. "
-        "So near the knee a few percent of a step, or of the pool, show as several times the latency, where "
+        "here. So near the knee a few percent of a step, or of the pool, show as several times the latency, "
+        "where "
         "the rate that is sustained hardly differs.");
     return report;
   });
