@@ -217,6 +217,7 @@ TEST_F(CatalogueWindow, ADownloadPausesGoesOnAndIsCancelledWhileChatsGoOn) {
   perform(act::GetModel{best_.repository, best_.type, best_.name});
   ASSERT_TRUE(loop_until([this] { return catalogue().download.received > 30'000; }))
       << catalogue().download.sentence;
+  hub_->bytes_per_s = 4'000;  // pictures take as long as a busy machine makes them
   perform(act::SendMessage{chat().id, "meanwhile"});
   ASSERT_TRUE(loop_until([this] { return chat().messages.size() == 2 && !chat().messages[1].streaming; }));
   in_every_look([&](const std::string& look) { write_screenshot("download-" + look); });
@@ -225,6 +226,7 @@ TEST_F(CatalogueWindow, ADownloadPausesGoesOnAndIsCancelledWhileChatsGoOn) {
   const std::int64_t before = catalogue().download.received;
   draw_frames(2);
   write_screenshot("download-paused");
+  hub_->bytes_per_s = 100'000;
   play([](ImGuiTestContext* context) { context->ItemClick("**/resume_download"); });
   ASSERT_TRUE(loop_until([&] {
     return catalogue().download.phase == ui::DownloadPhase::kReceiving &&
