@@ -38,7 +38,23 @@ double largest(const std::vector<double>& values) {
   return values.empty() ? 0.0 : *std::max_element(values.begin(), values.end());
 }
 
-Result<std::unique_ptr<BarWindow>> BarWindow::open(app::EngineFactory factory, Pixels pixels) {
+app::Chat long_chat() {
+  constexpr std::size_t kMessageBytes = 500;
+  const std::string paragraph =
+      "With **blocks of sixteen tokens**, memory is taken one block at a time, and `block tables` say "
+      "where.\n\n";
+  app::Chat chat;
+  MessageId last = chat.active_leaf();
+  for (int i = 0; i < kLongChatMessages; ++i) {
+    std::string text;
+    while (text.size() < kMessageBytes) text += paragraph;
+    last = chat.append(last, i % 2 == 0 ? Role::kUser : Role::kAssistant, text.substr(0, kMessageBytes));
+  }
+  return chat;
+}
+
+Result<std::unique_ptr<BarWindow>> BarWindow::open(app::EngineFactory factory, Pixels pixels,
+                                                   const std::string& hub) {
   const std::filesystem::path model = model::default_model_path();
   if (!std::filesystem::exists(model)) {
     return Error{ErrorCode::kNotFound,
@@ -56,6 +72,7 @@ Result<std::unique_ptr<BarWindow>> BarWindow::open(app::EngineFactory factory, P
   options.settings_path = window->folder_ / "settings.json";
   options.chats_path.clear();
   options.export_folder = window->folder_;
+  if (!hub.empty()) options.hub_place = {.endpoint = hub, .cache = window->folder_ / "hub"};
   OCTAVO_TRY_VOID(app::save_settings(options.settings_path, settings));
   OCTAVO_TRY(window->application_, app::Application::start(options, std::move(factory), window->clock_));
   if (pixels == Pixels::kLeftOut) window->application_->window().leave_out_pixels();

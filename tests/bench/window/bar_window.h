@@ -20,7 +20,9 @@ enum class Pixels { kDrawn, kLeftOut };
 class BarWindow {
  public:
   // With the default model, loaded when this returns, unless the factory says otherwise. 1600 x 1000 pixels.
-  static Result<std::unique_ptr<BarWindow>> open(app::EngineFactory factory, Pixels pixels);
+  //   hub  address of the hub that downloads come from, into the window's own folder; empty: the usual ones
+  static Result<std::unique_ptr<BarWindow>> open(app::EngineFactory factory, Pixels pixels,
+                                                 const std::string& hub = {});
   ~BarWindow();
   BarWindow(const BarWindow&) = delete;
   BarWindow& operator=(const BarWindow&) = delete;
@@ -44,6 +46,10 @@ class BarWindow {
   std::filesystem::path folder_;
   std::unique_ptr<app::Application> application_;
 };
+
+// A million characters.
+constexpr int kLongChatMessages = 2'000;
+app::Chat long_chat();
 
 // Of the calling thread, and of the whole process: processor time, so that other programs do not count.
 double thread_seconds();

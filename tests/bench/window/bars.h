@@ -23,6 +23,7 @@ Rows measure_idle();
 Rows measure_long_chat();
 Rows measure_streams();
 Rows measure_chat_switch();
+Rows measure_download();
 Rows measure_samples();
 Rows measure_block_map();
 // `started_ns`: on the monotonic clock, when this process was asked for.

@@ -16,24 +16,8 @@ namespace {
 
 constexpr std::size_t kNumIdleChats = 50;
 constexpr double kQuietSeconds = 6, kIdleSeconds = 20;
-constexpr int kNumMessages = 2'000;
-constexpr std::size_t kMessageBytes = 500;
 constexpr std::int32_t kLargePool = 65'536;
 constexpr int kNumFrames = 60;
-
-app::Chat long_chat() {
-  const std::string paragraph =
-      "With **blocks of sixteen tokens**, memory is taken one block at a time, and `block tables` say "
-      "where.\n\n";
-  app::Chat chat;
-  MessageId last = chat.active_leaf();
-  for (int i = 0; i < kNumMessages; ++i) {
-    std::string text;
-    while (text.size() < kMessageBytes) text += paragraph;
-    last = chat.append(last, i % 2 == 0 ? Role::kUser : Role::kAssistant, text.substr(0, kMessageBytes));
-  }
-  return chat;
-}
 
 // Milliseconds of this thread until the draw lists of a frame are finished, and everything before them.
 double frame_ms(BarWindow& window, const std::function<void()>& before) {
@@ -103,7 +87,7 @@ Rows measure_long_chat() {
   double opening = frame_ms(*window, [&] { window->controller().apply(ui::actions::SelectChat{chat}); });
   for (const double ms : frames_ms(*window, 2, [](int) {})) opening += ms;
   const ui::ChatState* shown = ui::active_chat(window->state());
-  if (shown == nullptr || shown->id != chat || shown->messages.size() != std::size_t{kNumMessages})
+  if (shown == nullptr || shown->id != chat || shown->messages.size() != std::size_t{kLongChatMessages})
     return Error{ErrorCode::kInternal, "another chat than the long one is shown"};
   window->loop_for(0.5);
   const std::vector<double> scrolling = frames_ms(*window, kNumFrames, [](int i) {
