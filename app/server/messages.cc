@@ -469,11 +469,11 @@ bool read_diagnostics(FieldReader& fields, std::optional<std::string>& compared_
   return true;
 }
 
-SamplingParams read_message_sampling(FieldReader& fields) {
-  SamplingParams sampling = read_plain_sampling(fields);
+SamplingParams read_message_sampling(FieldReader& fields, const ServedModel& model) {
+  SamplingParams sampling = read_plain_sampling(fields, model);
   if (!fields.has("max_tokens")) fields.refuse_absent("max_tokens");
   sampling.max_tokens = fields.small_integer("max_tokens", 1).value_or(1);
-  sampling.stop = fields.texts("stop_sequences", kMaxStopTexts).value_or(std::vector<std::string>());
+  if (auto texts = fields.texts("stop_sequences", kMaxStopTexts)) sampling.stop = *std::move(texts);
   return sampling;
 }
 
@@ -530,7 +530,7 @@ Result<Call> parse_message_call(const Json& body, const ServedModel& model, cons
   auto [prompt, tools, wanted, names] = read_message_prompt(fields, model);
   Call call;
   const bool tells_diagnostics = read_diagnostics(fields, call.compared_with);
-  SamplingParams sampling = read_message_sampling(fields);
+  SamplingParams sampling = read_message_sampling(fields, model);
   const bool stream = fields.flag("stream").value_or(false);
   std::string cache_salt = read_cache_salt(fields);
   refuse_unsupported(fields, commonly_unsupported());

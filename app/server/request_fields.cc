@@ -372,11 +372,9 @@ void read_model(FieldReader& fields, const ServedModel& model) {
                .subject = "model"});
 }
 
-SamplingFields read_sampling(FieldReader& fields, const ServedModel& model) {
+SamplingParams read_plain_sampling(FieldReader& fields, const ServedModel& model) {
   const std::int32_t vocabulary_size = model.description.model.vocabulary_size;
-  SamplingFields read;
-  SamplingParams& sampling = read.sampling;
-  read_choices(fields, read);
+  SamplingParams sampling;
   assign_read(fields.number("temperature"), sampling.temperature);
   assign_read(fields.number("top_p"), sampling.top_p);
   assign_read(fields.small_integer("top_k"), sampling.top_k);
@@ -391,25 +389,22 @@ SamplingFields read_sampling(FieldReader& fields, const ServedModel& model) {
   assign_read(fields.flag("ignore_eos"), sampling.ignore_eos);
   assign_read(fields.flag("skip_special_tokens"), sampling.skip_special_tokens);
   assign_read(fields.texts("bad_words", kMaxListed), sampling.bad_words);
-  assign_read(fields.number("length_penalty"), sampling.length_penalty);
-  assign_read(fields.flag("early_stopping"), sampling.early_stopping);
   sampling.allowed_token_ids = fields.token_ids("allowed_token_ids", vocabulary_size);
   sampling.logit_bias = read_logit_bias(fields, vocabulary_size);
   sampling.seed = read_seed(fields);
+  return sampling;
+}
+
+SamplingFields read_sampling(FieldReader& fields, const ServedModel& model) {
+  SamplingFields read{.sampling = read_plain_sampling(fields, model)};
+  read_choices(fields, read);
+  assign_read(fields.number("length_penalty"), read.sampling.length_penalty);
+  assign_read(fields.flag("early_stopping"), read.sampling.early_stopping);
   return read;
 }
 
 Result<void> check_sampling(const SamplingParams& sampling, const ServedModel& model) {
   return validate(sampling, model.description.model.vocabulary_size);
-}
-
-SamplingParams read_plain_sampling(FieldReader& fields) {
-  SamplingParams sampling;
-  assign_read(fields.number("temperature", 0.0), sampling.temperature);
-  assign_read(fields.number("top_p", 0.0, 1.0), sampling.top_p);
-  assign_read(fields.small_integer("top_k", -1), sampling.top_k);
-  sampling.seed = read_seed(fields);
-  return sampling;
 }
 
 std::int32_t tokens_to_context_end(const ServedModel& model) {

@@ -131,17 +131,17 @@ struct SamplingFields {
   std::int32_t num_choices =
       1;  // outputs that the client asked for: those of lower index, when there are more
 };
-// temperature, top_p, top_k, min_p, n, best_of, seed, stop, stop_token_ids, penalties, logit_bias,
-// min_tokens, ignore_eos, include_stop_str_in_output, skip_special_tokens, bad_words, allowed_token_ids,
-// use_beam_search with length_penalty and early_stopping. vLLM's names and defaults; what Anthropic names
-// otherwise (stop_sequences) is for the caller to put in.
+// temperature, top_p, top_k, min_p, seed, stop, stop_token_ids, penalties, logit_bias, min_tokens,
+// ignore_eos, include_stop_str_in_output, skip_special_tokens, bad_words and allowed_token_ids, by vLLM's
+// names and with its defaults: what each protocol can say of one output. What Anthropic names otherwise
+// (stop_sequences) is for the caller to put in.
+SamplingParams read_plain_sampling(FieldReader& fields, const ServedModel& model);
+
+// The same, and of several: n, best_of, use_beam_search with length_penalty and early_stopping.
 SamplingFields read_sampling(FieldReader& fields, const ServedModel& model);
 
 // Of the whole, when every field is read: validate() with the field as subject.
 Result<void> check_sampling(const SamplingParams& sampling, const ServedModel& model);
-
-// What Anthropic's messages and OpenAI's responses can say of it: temperature, top_p, top_k and seed.
-SamplingParams read_plain_sampling(FieldReader& fields);
 
 // As many tokens as fit: the engine ends every output at the context's end.
 std::int32_t tokens_to_context_end(const ServedModel& model);

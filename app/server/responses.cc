@@ -404,7 +404,7 @@ ResponseTools read_response_tools(FieldReader& fields, const ServedModel& model)
 }
 
 SamplingParams read_response_sampling(FieldReader& fields, const ServedModel& model) {
-  SamplingParams sampling = read_plain_sampling(fields);
+  SamplingParams sampling = read_plain_sampling(fields, model);
   sampling.max_tokens = fields.small_integer("max_output_tokens", 1).value_or(tokens_to_context_end(model));
   return sampling;
 }

@@ -144,7 +144,7 @@ class Checker:
     def ask(self, name, draft, schema, seed):
         body = {"prompt": "An example as JSON:\n", "max_tokens": 250, "temperature": 1.0, "seed": seed,
                 "response_format": {"type": "json_schema", "json_schema": {"name": "a", "schema": schema}}}
-        status, _, text = self.server.request("POST", "/v1/completions", body)
+        status, _, text = self.server.request("POST", "/v1/completions", body, timeout=600)
         answer = json.loads(text)
         if status == 400:
             return name, "refused", answer["error"]["message"]

@@ -256,6 +256,17 @@ TEST_F(Responses, SamplingIsWhatTheClientSays) {
   EXPECT_EQ(usual.top_p, 1.0);
 }
 
+TEST_F(Responses, WhatBenchmarksSayOfAnAnswersLengthHolds) {
+  const SamplingParams given =
+      request_of(R"({"input":"a","max_output_tokens":9,"stop":null,"ignore_eos":true,"min_tokens":3})")
+          .sampling;
+  EXPECT_TRUE(given.ignore_eos);
+  EXPECT_TRUE(given.stop.empty());
+  EXPECT_EQ(given.min_tokens, 3);
+  EXPECT_EQ(request_of(R"({"input":"a","stop":"end"})").sampling.stop, std::vector<std::string>{"end"});
+  EXPECT_EQ(refused(R"(,"ignore_eos":1)"), "ignore_eos");
+}
+
 TEST_F(Responses, EffortIsTheSwitchOfTheModelsTemplate) {
   const auto values = [&](const std::string& effort) {
     const GenerationRequest request = request_of(R"({"input":"a","reasoning":{"effort":)" + effort + "}}");
