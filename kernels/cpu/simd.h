@@ -10,8 +10,8 @@
 //      lanes in one order, own exponential. Bits of a NaN are not part of that promise.
 //
 // Macros from the build: OCTAVO_ISA (name of the namespace) and OCTAVO_ISA_<NAME>. This header derives
-// OCTAVO_SIMD_{AVX512,AVX2,PORTABLE}, the width of registers, OCTAVO_SIMD_VNNI where dot products of small
-// integers are one instruction, and OCTAVO_SIMD_AMX where products of small matrices are.
+// OCTAVO_SIMD_{AVX512,AVX2,PORTABLE}, the width of registers, and OCTAVO_SIMD_VNNI where dot products of
+// small integers are one instruction.
 #pragma once
 
 #include <cstddef>
@@ -26,9 +26,6 @@
 #endif
 #if defined(OCTAVO_ISA_AVX512_VNNI) || defined(OCTAVO_ISA_AVX_VNNI) || defined(OCTAVO_ISA_AMX)
 #define OCTAVO_SIMD_VNNI 1
-#endif
-#if defined(OCTAVO_ISA_AMX)
-#define OCTAVO_SIMD_AMX 1
 #endif
 
 #if defined(OCTAVO_SIMD_PORTABLE)
