@@ -219,7 +219,8 @@ OCTAVO_INLINE TileShapes shapes_of(int num_rows) {
   TileShapes shapes;
   for (int tile = 0; tile < kFirstColumnsTile; ++tile) {
     shapes.rows[tile] = static_cast<std::uint8_t>(num_rows);
-    shapes.row_bytes[tile] = tile < kFirstRowsTile ? kTileRegisterBytes : kGroupColumns;
+    shapes.row_bytes[tile] =
+        static_cast<std::uint16_t>(tile < kFirstRowsTile ? kTileRegisterBytes : kGroupColumns);
   }
   for (int tile = kFirstColumnsTile; tile < kFirstColumnsTile + kMostPanels; ++tile) {
     shapes.rows[tile] = kGroupColumns / 4;
