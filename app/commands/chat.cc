@@ -455,7 +455,7 @@ Result<Chat> open_chat(const ChatOptions& options, const std::filesystem::path& 
   return chat;
 }
 
-int run_chat(const ChatOptions& options) {
+int run_chat(const ChatOptions& options, const CLI::App& command) {
   const std::filesystem::path path =
       options.chat_file.empty() ? default_chat_path() : std::filesystem::path(options.chat_file);
   Result<Chat> chat = open_chat(options, path);
@@ -465,6 +465,8 @@ int run_chat(const ChatOptions& options) {
   Result<std::unique_ptr<Engine>> engine = start_engine(options.engine, progress, EnginePlace::kAnywhere);
   if (InterruptGuard::interrupted()) return kExitInterrupted;
   if (!engine.has_value()) return report_error(engine.error());
+  chat->sampling = with_advice(
+      chat->sampling, advice_where_not_given((*engine)->description().model.sampling_advice, command));
   return TerminalChat(**engine, *std::move(chat), path).run();
 }
 
@@ -472,7 +474,8 @@ int run_chat(const ChatOptions& options) {
 
 void add_chat_command(CLI::App& program, int& status) {
   auto options = std::make_shared<ChatOptions>();
-  options->sampling.temperature = 0.7;  // a talk wants some variety, and more than 16 tokens
+  // For models whose makers advise nothing: a talk wants some variety, and more than 16 tokens.
+  options->sampling.temperature = 0.7;
   options->sampling.top_p = 0.95;
   options->sampling.max_tokens = 1024;
   CLI::App* const command = program.add_subcommand("chat", "Chat in the terminal");
@@ -490,9 +493,9 @@ void add_chat_command(CLI::App& program, int& status) {
   add_engine_flags(*command, options->engine);
   add_sampling_flags(*command, options->sampling);
   refuse_options(*command, kNotForChat);
-  command->callback([options, &status] {
+  command->callback([options, command, &status] {
     const Result<void> valid = validate(options->sampling, std::numeric_limits<std::int32_t>::max());
-    status = valid.has_value() ? run_chat(*options) : report_error(valid.error());
+    status = valid.has_value() ? run_chat(*options, *command) : report_error(valid.error());
   });
 }
 

@@ -334,6 +334,17 @@ void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
                    "Stop the beam search as soon as enough beams have finished");
 }
 
+SamplingAdvice advice_where_not_given(SamplingAdvice advice, const CLI::App& command) {
+  const auto given = [&](const char* name) { return command.count(name) > 0; };
+  if (given("--temperature")) advice.temperature.reset();
+  if (given("--top-p")) advice.top_p.reset();
+  if (given("--top-k")) advice.top_k.reset();
+  if (given("--min-p")) advice.min_p.reset();
+  if (given("--presence-penalty")) advice.presence_penalty.reset();
+  if (given("--repetition-penalty")) advice.repetition_penalty.reset();
+  return advice;
+}
+
 void refuse_options(CLI::App& command, std::span<const RefusedOption> refused) {
   for (const RefusedOption& one : refused) {
     const std::string name(one.name), why(one.why);

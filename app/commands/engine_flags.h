@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/api/engine_options.h"
+#include "engine/api/sampling_advice.h"
 #include "engine/api/sampling_params.h"
 #include "engine/base/result.h"
 
@@ -33,6 +34,8 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags);
 // Of these, where and in which numbers a model computes.
 void add_computing_flags(CLI::App& command, EngineOptions& options);
 void add_sampling_flags(CLI::App& command, SamplingParams& sampling);
+// Of `advice`, what the person gave `command` no option for. REQUIRES: add_sampling_flags(command), parsed
+SamplingAdvice advice_where_not_given(SamplingAdvice advice, const CLI::App& command);
 // What the chat template is told, as JSON: parse_template_values().
 void add_template_flag(CLI::App& command, std::optional<std::string>& values);
 

@@ -374,7 +374,7 @@ void read_model(FieldReader& fields, const ServedModel& model) {
 
 SamplingParams read_plain_sampling(FieldReader& fields, const ServedModel& model) {
   const std::int32_t vocabulary_size = model.description.model.vocabulary_size;
-  SamplingParams sampling;
+  SamplingParams sampling = with_advice({}, model.description.model.sampling_advice);
   assign_read(fields.number("temperature"), sampling.temperature);
   assign_read(fields.number("top_p"), sampling.top_p);
   assign_read(fields.small_integer("top_k"), sampling.top_k);

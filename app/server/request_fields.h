@@ -133,7 +133,8 @@ struct SamplingFields {
 };
 // temperature, top_p, top_k, min_p, seed, stop, stop_token_ids, penalties, logit_bias, min_tokens,
 // ignore_eos, include_stop_str_in_output, skip_special_tokens, bad_words and allowed_token_ids, by vLLM's
-// names and with its defaults: what each protocol can say of one output. What Anthropic names otherwise
+// names: what each protocol can say of one output. Where the request says nothing, what the model's makers
+// advise holds, as vLLM follows generation_config.json; then vLLM's defaults. What Anthropic names otherwise
 // (stop_sequences) is for the caller to put in.
 SamplingParams read_plain_sampling(FieldReader& fields, const ServedModel& model);
 

@@ -1,9 +1,14 @@
 #include "engine/model/inspection.h"
-#include "engine/model/kv_use.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
+#include <utility>
+
+#include "engine/base/format.h"
+#include "engine/model/kv_use.h"
+#include "engine/model/sampling_advice.h"
 
 namespace octavo::model {
 namespace {
@@ -62,6 +67,24 @@ std::uint64_t count_layer_parameters(const ModelSource& file, const ModelConfig&
                  : elements;
   }
   return total;
+}
+
+std::string size_label(const ModelSource& file, const ModelConfig& config) {
+  std::uint64_t count = count_parameters(file);
+  const auto num_experts = static_cast<std::uint64_t>(config.experts.num_experts);
+  if (num_experts > 0) {
+    for (const SourceTensor& tensor : file.tensors()) {
+      const auto elements = static_cast<std::uint64_t>(tensor.num_elements);
+      if (is_of_experts(tensor)) count -= elements - elements / num_experts;
+    }
+  }
+  constexpr std::pair<double, char> kUnits[] = {{1e12, 'T'}, {1e9, 'B'}, {1e6, 'M'}};
+  const auto unit =
+      std::ranges::find_if(kUnits, [&](const auto& one) { return static_cast<double>(count) > one.first; });
+  const auto [size, letter] = unit != std::end(kUnits) ? *unit : std::pair(1e3, 'K');
+  const double scaled = static_cast<double>(count) / size;
+  const int places = std::round(scaled) >= 10.0 ? 0 : std::round(scaled) >= 1.0 ? 1 : 2;
+  return (num_experts > 0 ? std::to_string(num_experts) + "x" : "") + fixed_text(scaled, places) + letter;
 }
 
 KvShape kv_shape(const ModelConfig& config) {
@@ -131,6 +154,7 @@ ModelDescription describe_model(const ModelSource& file, const ModelConfig& conf
   description.vocabulary_size = config.vocabulary_size;
   description.has_chat_template = file.has_chat_template();
   description.sampling_advice = file.sampling_advice();
+  if (description.sampling_advice.empty()) description.sampling_advice = published_advice(config.name);
   return description;
 }
 

@@ -30,6 +30,10 @@ std::uint64_t count_parameters(const ModelSource& file);
 // many as it uses. REQUIRES: config was read from this file.
 std::uint64_t count_layer_parameters(const ModelSource& file, const ModelConfig& config);
 
+// "135M", "1.7B"; of a model with experts their number times what a row meets with one of them: "8x7B". As
+// llama.cpp's converter writes general.size_label.
+std::string size_label(const ModelSource& file, const ModelConfig& config);
+
 KvShape kv_shape(const ModelConfig& config);
 
 // "32 heads and 8 KV heads of 128"; where layers differ, of each kind how many there are. With latent

@@ -454,6 +454,7 @@ class PythonEngine {
     if (said.top_p) advice["top_p"] = *said.top_p;
     if (said.top_k) advice["top_k"] = *said.top_k;
     if (said.min_p) advice["min_p"] = *said.min_p;
+    if (said.presence_penalty) advice["presence_penalty"] = *said.presence_penalty;
     if (said.repetition_penalty) advice["repetition_penalty"] = *said.repetition_penalty;
     dict["sampling_advice"] = advice;
     return dict;

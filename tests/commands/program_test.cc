@@ -12,6 +12,7 @@
 
 #include "tests/support/paths.h"
 #include "tests/support/run_program.h"
+#include "tests/support/tiny_draft.h"
 
 namespace octavo::tests {
 namespace {
@@ -389,6 +390,26 @@ TEST_F(WithModel, ATerminalChatIsResumed) {
   const ProgramResult second = run_program(resumed, {.input = "/history\n"});
   EXPECT_NE(second.out.find("user: What is the capital of France?"), std::string::npos) << second.out;
   EXPECT_NE(second.out.find("Paris"), std::string::npos);
+}
+
+TEST(Chat, FollowsTheModelsAdviceUnlessToldOtherwise) {
+  test::ModelDraft draft = test::tiny_draft();
+  const std::string plain = scratch_file("plain.gguf", ""), advising = scratch_file("advising.gguf", "");
+  draft.write(plain);
+  draft.set_f32("general.sampling.temp", 20.0f).write(advising);
+  const auto answer = [&](const std::string& model, std::vector<std::string> options) {
+    std::vector<std::string> arguments = {
+        "chat", "--model",      model, "--conversation", scratch_file("talk.json", ""), "--seed",
+        "3",    "--max-tokens", "24"};
+    arguments.insert(arguments.end(), options.begin(), options.end());
+    const ProgramResult result = run_program(arguments, {.input = "hello\n"});
+    EXPECT_EQ(result.status, 0) << result.err;
+    return result.out;
+  };
+  const std::string advised = answer(plain, {"--temperature", "20"}), usual = answer(plain, {});
+  ASSERT_NE(advised, usual);
+  EXPECT_EQ(answer(advising, {}), advised);
+  EXPECT_EQ(answer(advising, {"--temperature", "0.7"}), usual);
 }
 
 }  // namespace

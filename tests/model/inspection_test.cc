@@ -9,6 +9,7 @@
 
 #include "engine/model/gguf_file.h"
 #include "engine/model/model_files.h"
+#include "engine/model/sampling_advice.h"
 #include "tests/support/gguf_writer.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
@@ -74,6 +75,33 @@ TEST(Inspection, TakesTheAdviceForSamplingThatCanBeFollowed) {
     writer.add_f32("general.sampling.min_p", 0.1f);
   });
   EXPECT_EQ(wrong, SamplingAdvice{.min_p = 0.1});
+}
+
+// Where the file says nothing: by its name, as different converters write it.
+TEST(Inspection, FollowsTheModelCardOfAKnownModel) {
+  EXPECT_EQ(published_advice("Qwen3 30B A3B Instruct 2507"),
+            (SamplingAdvice{.temperature = 0.7, .top_p = 0.8, .top_k = 20, .min_p = 0.0}));
+  EXPECT_EQ(published_advice("qwen3-8b"),
+            (SamplingAdvice{.temperature = 0.6, .top_p = 0.95, .top_k = 20, .min_p = 0.0}));
+  EXPECT_EQ(published_advice("Qwen3-Coder-30B-A3B-Instruct").repetition_penalty, 1.05);
+  EXPECT_EQ(published_advice("Qwen3.5-4B").presence_penalty, 1.5);
+  EXPECT_EQ(published_advice("Gemma 4 E2B It").top_k, 64);
+  EXPECT_EQ(published_advice("gpt_oss_20b"), (SamplingAdvice{.temperature = 1.0, .top_p = 1.0, .top_k = 0}));
+  for (const char* other :
+       {"", "DeepSeek R1 0528 Qwen3 8B", "Qwen3.8 27B", "Qwen30", "Gemma 3n", "SmolLM2 135M Instruct"})
+    EXPECT_TRUE(published_advice(other).empty()) << other;
+
+  const test::TemporaryFolder folder;
+  const auto advice_of_named = [&](const char* name, std::optional<float> temperature) {
+    test::ModelDraft draft = test::make_tiny_llama(1, {.chat_template = ""}).draft();
+    draft.set_string("general.name", name);
+    if (temperature) draft.set_f32("general.sampling.temp", *temperature);
+    draft.write((folder / "named.gguf").string());
+    const auto file = GgufFile::open(folder / "named.gguf");
+    return describe_model(*file, *read_model_config(file->header())).sampling_advice;
+  };
+  EXPECT_EQ(advice_of_named("Qwen3 8B", std::nullopt), published_advice("Qwen3 8B"));
+  EXPECT_EQ(advice_of_named("Qwen3 8B", 0.3f), SamplingAdvice{.temperature = 0.3}) << "the file comes first";
 }
 
 TEST(Inspection, CountsTypesOverAllTensors) {

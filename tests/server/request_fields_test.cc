@@ -224,6 +224,18 @@ TEST(ReadSampling, WrongOnesAreNamed) {
   }
 }
 
+TEST(ReadSampling, WhatIsNotSaidIsWhatTheMakersAdvise) {
+  TestModel model;
+  model.served.description.model.sampling_advice = {.temperature = 0.6, .top_k = 20, .presence_penalty = 1.5};
+  const Json body = Json::parse(R"({"top_k": 5})");
+  FieldReader fields(body);
+  const SamplingParams sampling = read_sampling(fields, model.served).sampling;
+  EXPECT_EQ(sampling.temperature, 0.6);
+  EXPECT_EQ(sampling.top_k, 5);
+  EXPECT_EQ(sampling.presence_penalty, 1.5);
+  EXPECT_EQ(sampling.top_p, 1.0);
+}
+
 TEST(ReadSampling, MoreBiasesThanAnyoneNeedsAreRefused) {
   for (const std::size_t count : {kMaxListed, kMaxListed + 1}) {
     TestModel large;

@@ -43,6 +43,7 @@ std::string advice_text(const SamplingAdvice& advice) {
   if (advice.top_p) add("top-p", short_number(*advice.top_p));
   if (advice.top_k) add("top-k", *advice.top_k <= 0 ? "off" : std::to_string(*advice.top_k));
   if (advice.min_p) add("min-p", short_number(*advice.min_p));
+  if (advice.presence_penalty) add("presence penalty", short_number(*advice.presence_penalty));
   if (advice.repetition_penalty) add("repetition penalty", short_number(*advice.repetition_penalty));
   return text;
 }
@@ -51,15 +52,16 @@ bool follows(const SamplingParams& sampling, const SamplingAdvice& advice) {
   const SamplingParams advised = with_advice(sampling, advice);
   return advised.temperature == sampling.temperature && advised.top_p == sampling.top_p &&
          advised.top_k == sampling.top_k && advised.min_p == sampling.min_p &&
+         advised.presence_penalty == sampling.presence_penalty &&
          advised.repetition_penalty == sampling.repetition_penalty;
 }
 
-// What the model's file says; nothing where it says nothing. True when it was taken.
+// What the model's makers say; nothing where nothing is known. True when it was taken.
 bool draw_advice(const Frame& frame, const SamplingAdvice& advice, SamplingParams& sampling, float width) {
   if (advice.empty()) return false;
   const bool followed = follows(sampling, advice);
   line(frame, small_text(frame), followed ? "The model's advice, in use" : "The model's advice");
-  tooltip(frame, "What the makers of this model recommend, from its file. New chats begin with it.");
+  tooltip(frame, "What the makers of this model recommend. New chats begin with it.");
   gap(frame, 4);
   TextStyle style = small_text(frame);
   style.colour = frame.theme.text;

@@ -7,7 +7,7 @@
 namespace octavo::app {
 namespace {
 
-// What a person chose: where it is only what this model's file advises, what was chosen before stays, for
+// What a person chose: where it is only what this model's makers advise, what was chosen before stays, for
 // other models.
 SamplingParams without_advice(SamplingParams chosen, const SamplingAdvice& advice,
                               const SamplingParams& before) {
@@ -15,6 +15,7 @@ SamplingParams without_advice(SamplingParams chosen, const SamplingAdvice& advic
   if (advice.top_p == chosen.top_p) chosen.top_p = before.top_p;
   if (advice.top_k == chosen.top_k) chosen.top_k = before.top_k;
   if (advice.min_p == chosen.min_p) chosen.min_p = before.min_p;
+  if (advice.presence_penalty == chosen.presence_penalty) chosen.presence_penalty = before.presence_penalty;
   if (advice.repetition_penalty == chosen.repetition_penalty)
     chosen.repetition_penalty = before.repetition_penalty;
   return chosen;
