@@ -41,13 +41,13 @@ class GgufKeys {
   void add_vocabulary(const tokenizer::Vocabulary& vocabulary);
   void add_advice(const SamplingAdvice& advice);
   void add_u32(std::string_view key, std::uint32_t value);
+  void add_text(std::string_view key, std::string_view value);
 
  private:
   void start(std::string_view key, ValueType type);
   void start_list(std::string_view key, ValueType type, std::size_t count);
   void add_float(std::string_view key, float value);
   void add_flag(std::string_view key, bool value);
-  void add_text(std::string_view key, std::string_view value);
   template <class T>
   void add_numbers(std::string_view key, ValueType type, const std::vector<T>& values);
   Result<void> translate_list(const Metadata& metadata, std::string_view key);

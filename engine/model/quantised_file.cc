@@ -11,7 +11,9 @@
 
 #include "engine/base/text.h"
 #include "engine/model/gguf_vocabulary.h"
+#include "engine/model/hugging_face/model_card.h"
 #include "engine/model/hugging_face/vocabulary_files.h"
+#include "engine/model/inspection.h"
 #include "engine/model/model_config.h"
 #include "engine/model/model_tensors.h"
 #include "kernels/quantize.h"
@@ -114,6 +116,9 @@ Result<QuantisedFile> QuantisedFile::plan(const FolderSource& folder, TensorType
   OCTAVO_TRY_VOID(planned.check_matrices(type));
   GgufKeys keys;
   OCTAVO_TRY_VOID(keys.translate(folder.metadata()));
+  keys.add_text("general.size_label", size_label(folder, config));
+  if (const std::string licence = licence_of_card(folder.path()); !licence.empty())
+    keys.add_text("general.license", licence);
   keys.add_advice(folder.sampling_advice());
   OCTAVO_TRY(const tokenizer::Vocabulary given, folder.read_vocabulary());
   OCTAVO_TRY(const auto architecture, folder.metadata().get<std::string_view>("general.architecture"));

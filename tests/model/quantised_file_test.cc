@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "engine/model/hugging_face/folder_source.h"
+#include "engine/model/hugging_face/model_card.h"
 #include "engine/model/model_config.h"
 #include "engine/model/model_tensors.h"
 #include "kernels/dequantize.h"
@@ -178,6 +179,8 @@ TEST(QuantisedFile, OfAFolderSaysWhatTheFolderSays) {
   write_tiny_folder(folder / "hf", kBytesAlone);
   const auto source = FolderSource::open(folder / "hf");
   ASSERT_TRUE(source) << source.error().message;
+  test::write_text(folder / "hf" / "README.md",
+                   "---\ntags: [tiny]\nlicense: 'apache-2.0'\n---\n# license: none\n");
   auto planned = QuantisedFile::plan(*source, kernels::TensorType::kF32);
   ASSERT_TRUE(planned) << planned.error().message;
   test::write_bytes(folder / "m.gguf", written_bytes(*planned));
@@ -194,6 +197,8 @@ TEST(QuantisedFile, OfAFolderSaysWhatTheFolderSays) {
   }
   EXPECT_EQ(*file->metadata().get<std::uint32_t>("llama.embedding_length"), 64u);
   EXPECT_EQ(*file->metadata().get<std::string_view>("general.type"), "model");
+  EXPECT_EQ(*file->metadata().get<std::string_view>("general.size_label"), "51K");
+  EXPECT_EQ(*file->metadata().get<std::string_view>("general.license"), "apache-2.0");
   EXPECT_EQ(*file->metadata().get<std::uint32_t>("tokenizer.ggml.unknown_token_id"), 65u);
   EXPECT_EQ(*file->metadata().get<std::uint32_t>("tokenizer.ggml.padding_token_id"), 34u);
   EXPECT_EQ(file->sampling_advice(), source->sampling_advice());
@@ -210,6 +215,23 @@ TEST(QuantisedFile, OfAFolderSaysWhatTheFolderSays) {
   for (const char* const text : {"he said: the <|im_end|> he", "hehe", " he"})
     EXPECT_EQ(*from_file->encode(text, true, true), *from_folder->encode(text, true, true)) << text;
   EXPECT_EQ(from_file->encode(" he", true, true)->size(), 1u);
+}
+
+TEST(ModelCard, NamesALicenceBetweenItsFences) {
+  const test::TemporaryFolder folder;
+  const auto licence = [&](const std::string& card) {
+    test::write_text(folder / "README.md", card);
+    return licence_of_card(folder.path());
+  };
+  EXPECT_EQ(licence("---\r\nlicense: mit\r\n---\r\n"), "mit");
+  EXPECT_EQ(licence("---\nlicense: \"llama3.2\"\n"), "llama3.2");
+  for (const char* const none :
+       {"", "license: mit\n", "---\nx: 1\n---\nlicense: mit\n", "---\nlicense: [a, b]\n---\n",
+        "---\nlicense:\n---\n", "---\n  license: mit\n---\n"})
+    EXPECT_EQ(licence(none), "") << none;
+  EXPECT_EQ(licence("---\nlicense: " + std::string(65, 'a') + "\n---\n"), "");
+  std::filesystem::remove(folder / "README.md");
+  EXPECT_EQ(licence_of_card(folder.path()), "");
 }
 
 TEST(QuantisedFile, RefusesByNameAWeightThatTheTypeCannotHold) {
