@@ -106,7 +106,8 @@ struct BlockProduct {
 
   OCTAVO_INLINE void multiply(const MatmulTile& tile, const BlockRows& rows, std::int64_t first_panel) {
     alignas(64) Sums sums;
-    start(tile, first_panel, sums);
+    for (int p = 0; p < kPanels; ++p)
+      for (int r = 0; r < rows.count; ++r) store(sums[p][r], start_sums(tile, first_panel + p, r));
     Rows values;
     Ahead ahead(tile, first_panel);
     for (std::int64_t g = 0; g < tile.columns / kGroupColumns; ++g) {
@@ -117,7 +118,8 @@ struct BlockProduct {
       load_columns(tile, first_panel, g, scales);
       add_group(rows, values, lines, scales, sums);
     }
-    finish(tile, first_panel, sums);
+    for (int p = 0; p < kPanels; ++p)
+      for (int r = 0; r < rows.count; ++r) store_sums(load(sums[p][r]), tile, first_panel + p, r);
   }
 
  private:
@@ -183,34 +185,6 @@ struct BlockProduct {
       F32x16 sum = fma(scale, dot_of(dots, p, row), load(sums[p][block_row]));
       if constexpr (Format::kHasMin) sum = fma(scales[p].min[0], set1(line.scaled_sum), sum);
       store(sums[p][block_row], sum);
-    }
-  }
-
-  // As start_tile and store_tile, for more rows than registers hold.
-  OCTAVO_INLINE void start(const MatmulTile& tile, std::int64_t first_panel, Sums& sums) {
-    for (int p = 0; p < kPanels; ++p) {
-      const std::int64_t first = (first_panel + p) * kPanelRows, num_outputs = tile.num_outputs - first;
-      for (int r = 0; r < tile.num_rows; ++r) {
-        const float* const out = tile.out + r * tile.out_stride + first;
-        const F32x16 sum = !tile.continues             ? zero()
-                           : num_outputs >= kPanelRows ? load(out)
-                                                       : load_first(out, static_cast<int>(num_outputs));
-        store(sums[p][r], sum);
-      }
-    }
-  }
-  OCTAVO_INLINE void finish(const MatmulTile& tile, std::int64_t first_panel, const Sums& sums) {
-    for (int p = 0; p < kPanels; ++p) {
-      const std::int64_t first = (first_panel + p) * kPanelRows, num_outputs = tile.num_outputs - first;
-      for (int r = 0; r < tile.num_rows; ++r) {
-        float* const out = tile.out + r * tile.out_stride + first;
-        const F32x16 scaled = mul(load(sums[p][r]), set1(tile.out_scale));
-        if (num_outputs >= kPanelRows) {
-          store(out, scaled);
-        } else {
-          store_first(out, scaled, static_cast<int>(num_outputs));
-        }
-      }
     }
   }
 };

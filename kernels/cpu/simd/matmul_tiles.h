@@ -121,23 +121,32 @@ OCTAVO_INLINE void ask_for(const std::byte* bytes, std::int64_t count) {
 
 // ---- tiles: kPanels panels times kRows rows
 
+// A row's sums over a panel as they begin, and to where they go.
+OCTAVO_INLINE F32x16 start_sums(const MatmulTile& tile, std::int64_t panel, int row) {
+  if (!tile.continues) return zero();
+  const float* const out = tile.out + row * tile.out_stride + panel * kPanelRows;
+  const std::int64_t num_outputs = tile.num_outputs - panel * kPanelRows;
+  return num_outputs >= kPanelRows ? load(out) : load_first(out, static_cast<int>(num_outputs));
+}
+
+OCTAVO_INLINE void store_sums(F32x16 sums, const MatmulTile& tile, std::int64_t panel, int row) {
+  float* const out = tile.out + row * tile.out_stride + panel * kPanelRows;
+  const std::int64_t num_outputs = tile.num_outputs - panel * kPanelRows;
+  const F32x16 scaled = mul(sums, set1(tile.out_scale));
+  if (num_outputs >= kPanelRows) {
+    store(out, scaled);
+  } else {
+    store_first(out, scaled, static_cast<int>(num_outputs));
+  }
+}
+
 template <int kPanels, int kRows>
 OCTAVO_INLINE void start_tile(F32x16 (&sums)[kPanels][kRows], const MatmulTile& tile,
                               std::int64_t first_panel) {
   OCTAVO_UNROLL
   for (int p = 0; p < kPanels; ++p) {
-    const float* out = tile.out + (first_panel + p) * kPanelRows;
-    const std::int64_t num_outputs = tile.num_outputs - (first_panel + p) * kPanelRows;
     OCTAVO_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      if (!tile.continues) {
-        sums[p][r] = zero();
-      } else if (num_outputs >= kPanelRows) {
-        sums[p][r] = load(out + r * tile.out_stride);
-      } else {
-        sums[p][r] = load_first(out + r * tile.out_stride, static_cast<int>(num_outputs));
-      }
-    }
+    for (int r = 0; r < kRows; ++r) sums[p][r] = start_sums(tile, first_panel + p, r);
   }
 }
 
@@ -146,17 +155,8 @@ OCTAVO_INLINE void store_tile(const F32x16 (&sums)[kPanels][kRows], const Matmul
                               std::int64_t first_panel) {
   OCTAVO_UNROLL
   for (int p = 0; p < kPanels; ++p) {
-    float* out = tile.out + (first_panel + p) * kPanelRows;
-    const std::int64_t num_outputs = tile.num_outputs - (first_panel + p) * kPanelRows;
     OCTAVO_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const F32x16 scaled = mul(sums[p][r], set1(tile.out_scale));
-      if (num_outputs >= kPanelRows) {
-        store(out + r * tile.out_stride, scaled);
-      } else {
-        store_first(out + r * tile.out_stride, scaled, static_cast<int>(num_outputs));
-      }
-    }
+    for (int r = 0; r < kRows; ++r) store_sums(sums[p][r], tile, first_panel + p, r);
   }
 }
 
