@@ -51,8 +51,8 @@ class Engine {
   // No effect on a request that has ended.
   virtual void cancel(RequestId request_id) = 0;
   // Ends one output of several with kAbort; the others go on, and with the last one the request ends. No
-  // effect where outputs are chosen among each other (beams, best_of), and in an engine that cannot.
-  virtual void cancel_output(RequestId, std::int32_t) {}
+  // effect where outputs are chosen among each other (beams, best_of), and on one that has ended.
+  virtual void cancel_output(RequestId request_id, std::int32_t output_index) = 0;
   virtual void reset_prefix_cache() = 0;
 
   // Ends the threads, after the step under way, and every request as a cancel does: when this returns, each

@@ -53,6 +53,11 @@ class SharedEngine::Hub {
     engine_->cancel(id);
   }
 
+  void cancel_output(RequestId id, std::int32_t output_index) {
+    const std::lock_guard lock(mutex_);
+    engine_->cancel_output(id, output_index);
+  }
+
   void hand_out();
   // How often the engine had something to tell.
   std::uint64_t num_wakes() const {
@@ -111,6 +116,9 @@ class SharedEngine::Reader final : public Engine {
     return hub_.submit_all(*this, std::move(requests));
   }
   void cancel(RequestId request_id) override { hub_.cancel(request_id); }
+  void cancel_output(RequestId request_id, std::int32_t output_index) override {
+    hub_.cancel_output(request_id, output_index);
+  }
   void reset_prefix_cache() override { hub_.engine().reset_prefix_cache(); }
   void stop() override { hub_.stop(); }
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;
@@ -197,6 +205,9 @@ std::vector<RequestId> SharedEngine::submit_all(std::vector<GenerationRequest> r
   return first_->submit_all(std::move(requests));
 }
 void SharedEngine::cancel(RequestId request_id) { first_->cancel(request_id); }
+void SharedEngine::cancel_output(RequestId request_id, std::int32_t output_index) {
+  first_->cancel_output(request_id, output_index);
+}
 void SharedEngine::reset_prefix_cache() { first_->reset_prefix_cache(); }
 void SharedEngine::stop() { first_->stop(); }
 std::vector<EngineEvent> SharedEngine::poll(std::chrono::microseconds timeout) {

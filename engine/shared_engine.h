@@ -39,6 +39,7 @@ class SharedEngine final : public Engine {
   RequestId submit(GenerationRequest request) override;
   std::vector<RequestId> submit_all(std::vector<GenerationRequest> requests) override;
   void cancel(RequestId request_id) override;
+  void cancel_output(RequestId request_id, std::int32_t output_index) override;
   void reset_prefix_cache() override;
   void stop() override;  // for all readers
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;

@@ -28,6 +28,9 @@ struct ChangeComparison {
 struct RunComparison {};
 struct RunComparisonAgain {};  // what ran last, with the seeds that it had
 struct StopComparison {};
+struct StopColumn {  // the others go on
+  ColumnId column_id;
+};
 struct ForkAtToken {  // a column that begins with the tokens before, and this alternative
   ColumnId column_id;
   std::size_t token_index = 0;
@@ -80,9 +83,9 @@ struct EndVote {};   // what was voted so far counts
 
 struct CompareAction
     : std::variant<OpenComparison, TypeComparison, ChangeComparison, RunComparison, RunComparisonAgain,
-                   StopComparison, ForkAtToken, KeepColumn, KeepAllColumns, ContinueColumn, ForkChatAtToken,
-                   ExportComparison, ChangeBatch, RunBatch, StopBatch, ReadPrompts, ExportBatch, StartVote,
-                   CastVote, UndoVote, EndVote> {
+                   StopComparison, StopColumn, ForkAtToken, KeepColumn, KeepAllColumns, ContinueColumn,
+                   ForkChatAtToken, ExportComparison, ChangeBatch, RunBatch, StopBatch, ReadPrompts,
+                   ExportBatch, StartVote, CastVote, UndoVote, EndVote> {
   using variant::variant;
   CompareAction(const CompareAction&);
   CompareAction(CompareAction&&) noexcept;

@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <thread>
 #include <utility>
 #include <variant>
@@ -36,6 +37,7 @@ struct GrowingOutput {
   bool is_thinking = false;
   bool has_thought = false;
   bool has_ended = false;
+  bool is_cancelled = false;  // ended here: what the server still sends of it is thrown away
 };
 
 struct RemoteRequest {
@@ -68,7 +70,11 @@ struct SubmitCommand {
 struct CancelCommand {
   RequestId id;
 };
-using RemoteCommand = std::variant<SubmitCommand, CancelCommand>;
+struct CancelOutputCommand {
+  RequestId id;
+  std::int32_t output_index = 0;
+};
+using RemoteCommand = std::variant<SubmitCommand, CancelCommand, CancelOutputCommand>;
 
 FinishReason finish_of(const std::string& reason, std::string& detail) {
   if (reason == "stop") return FinishReason::kStop;
@@ -142,12 +148,9 @@ class RemoteEngine final : public Engine {
     return ids;
   }
 
-  void cancel(RequestId id) override {
-    {
-      const std::lock_guard lock(mutex_);
-      commands_.push_back(CancelCommand{id});
-    }
-    client_.wake_up();
+  void cancel(RequestId id) override { command(CancelCommand{id}); }
+  void cancel_output(RequestId id, std::int32_t output_index) override {
+    command(CancelOutputCommand{id, output_index});
   }
 
   void reset_prefix_cache() override {}  // it is the server's
@@ -179,6 +182,14 @@ class RemoteEngine final : public Engine {
   std::shared_ptr<const metrics::StepRecorder> history() const override { return history_; }
 
  private:
+  void command(RemoteCommand command) {
+    {
+      const std::lock_guard lock(mutex_);
+      commands_.push_back(std::move(command));
+    }
+    client_.wake_up();
+  }
+
   std::uint64_t draw_seed() const { return options_.draw_seed ? options_.draw_seed() : octavo::draw_seed(); }
 
   // ---- the thread
@@ -208,7 +219,10 @@ class RemoteEngine final : public Engine {
                               const RequestId id = submitted.request.id;
                               requests_.emplace(id, std::move(submitted.request));
                             },
-                            [&](const CancelCommand& cancelled) { abort(cancelled.id); }},
+                            [&](const CancelCommand& cancelled) { abort(cancelled.id); },
+                            [&](const CancelOutputCommand& cancelled) {
+                              abort_output(cancelled.id, cancelled.output_index);
+                            }},
                  command);
     }
     return !is_end;
@@ -360,11 +374,15 @@ class RemoteEngine final : public Engine {
 
   // Whether a server that knows no `n` is asked for the next answer: it has given one more, and it alone.
   bool brings_next_output(RemoteRequest& request) const {
-    const auto num_ended = std::ranges::count_if(request.outputs, &GrowingOutput::has_ended);
-    const bool gave_one = num_ended == request.first_output + 1 && num_ended < request.num_outputs &&
-                          request.outputs[static_cast<std::size_t>(request.first_output)].has_ended;
+    const auto asked_for = std::span(request.outputs).subspan(static_cast<std::size_t>(request.first_output));
+    const auto is_given = [](const GrowingOutput& output) {
+      return output.has_ended && !output.is_cancelled;
+    };
+    const auto open = std::ranges::find_if_not(asked_for, &GrowingOutput::has_ended);
+    const bool gave_one = open != asked_for.begin() && open != asked_for.end() &&
+                          std::ranges::none_of(asked_for.subspan(1), is_given);
     if (!gave_one) return false;
-    ++request.first_output;
+    request.first_output += static_cast<std::int32_t>(open - asked_for.begin());
     GenerationRequest next = request.asked;
     next.sampling.n = 1;
     const std::uint64_t seed = (request.seed + static_cast<std::uint64_t>(request.first_output)) & kMostSeed;
@@ -418,6 +436,19 @@ class RemoteEngine final : public Engine {
     events.push_back(RequestFinished{id, {}, metrics_of(request)});
     requests_.erase(found);
     tell(std::move(events));
+  }
+
+  void abort_output(RequestId id, std::int32_t output_index) {
+    const auto found = requests_.find(id);
+    if (found == requests_.end() || output_index < 0 || output_index >= found->second.num_outputs) return;
+    RemoteRequest& request = found->second;
+    GrowingOutput& output = request.outputs[static_cast<std::size_t>(output_index)];
+    if (output.has_ended) return;
+    if (std::ranges::count_if(request.outputs, &GrowingOutput::has_ended) == request.num_outputs - 1)
+      return abort(id);  // it was the last
+    output.has_ended = output.is_cancelled = true;
+    tell({OutputFinished{
+        .request_id = id, .output_index = output_index, .finish_reason = FinishReason::kAbort}});
   }
 
   void tell(std::vector<EngineEvent> events) {

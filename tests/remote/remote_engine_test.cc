@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -375,6 +376,89 @@ TEST(RemoteEngine, ACancelClosesTheConnectionAndEndsTheAnswer) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   EXPECT_TRUE(has_left);
   engine->cancel(id);  // nothing
+}
+
+// The server cannot be told; what it still sends of that answer is thrown away.
+TEST(RemoteEngine, OneAnswerOfSeveralIsCancelledAndTheOthersGoOn) {
+  std::mutex mutex;
+  std::optional<http::Reply> held;
+  OpenAiServer server(with_models([&](const http::Request&, const http::Reply& reply) {
+    const std::lock_guard lock(mutex);
+    held = reply;
+    OpenAiServer::begin_stream(reply);
+    reply.write("data: " + delta("a", 0) + "\n\ndata: " + delta("x", 1) + "\n\n");
+  }));
+  const auto engine = connect(server);
+  GenerationRequest request = question("?");
+  request.sampling.n = 2;
+  const RequestId id = engine->submit(request);
+  std::vector<EngineEvent> events;
+  const auto poll_until = [&](const auto& is_enough) {
+    const auto give_up = std::chrono::steady_clock::now() + kGivenUpAfter;
+    while (!is_enough() && std::chrono::steady_clock::now() < give_up)
+      for (EngineEvent& event : engine->poll(std::chrono::milliseconds(50)))
+        events.push_back(std::move(event));
+  };
+  const auto end_of_output = [&](std::int32_t output) -> std::optional<FinishReason> {
+    for (const EngineEvent& event : events)
+      if (const auto* end = std::get_if<OutputFinished>(&event);
+          end != nullptr && end->output_index == output)
+        return end->finish_reason;
+    return std::nullopt;
+  };
+  poll_until([&] { return !text_of(events, 1).empty(); });
+  engine->cancel_output(id, 7);  // nothing
+  engine->cancel_output(id, 0);
+  poll_until([&] { return end_of_output(0).has_value(); });
+  EXPECT_EQ(end_of_output(0), FinishReason::kAbort);
+  {
+    const std::lock_guard lock(mutex);
+    held->write("data: " + delta("lost", 0) + "\n\ndata: " + delta("y", 1) +
+                "\n\ndata: " + end_of("stop", 0) + "\n\ndata: " + end_of("stop", 1) + "\n\ndata: [DONE]\n\n");
+    held->end();
+  }
+  poll_until([&] { return std::holds_alternative<RequestFinished>(events.back()); });
+  EXPECT_EQ(text_of(events, 0), "a");
+  EXPECT_EQ(text_of(events, 1), "xy");
+  EXPECT_EQ(end_of_output(1), FinishReason::kStop);
+}
+
+TEST(RemoteEngine, AnAnswerThatIsCancelledIsNotAskedForOneByOne) {
+  std::atomic<int> turn = 0;
+  std::mutex mutex;
+  std::optional<http::Reply> held;
+  OpenAiServer server(with_models([&](const http::Request&, const http::Reply& reply) {
+    const std::lock_guard lock(mutex);
+    if (turn == 0) held = reply;
+    OpenAiServer::begin_stream(reply);
+    reply.write("data: " + delta("answer " + std::to_string(turn)) + "\n\n");
+    if (turn++ == 0) return;
+    reply.write("data: " + end_of("stop") + "\n\ndata: [DONE]\n\n");
+    reply.end();
+  }));
+  const auto engine = connect(server);
+  GenerationRequest request = question("?");
+  request.sampling.n = 3;
+  request.sampling.seed = 10;
+  const RequestId id = engine->submit(request);
+  std::vector<EngineEvent> events;
+  const auto give_up = std::chrono::steady_clock::now() + kGivenUpAfter;
+  while (text_of(events).empty() && std::chrono::steady_clock::now() < give_up)
+    for (EngineEvent& event : engine->poll(std::chrono::milliseconds(50))) events.push_back(std::move(event));
+  engine->cancel_output(id, 1);
+  engine->poll(std::chrono::seconds(5));  // its end
+  {
+    const std::lock_guard lock(mutex);
+    held->write("data: " + end_of("stop") + "\n\ndata: [DONE]\n\n");
+    held->end();
+  }
+  for (EngineEvent& event : events_of(*engine, id)) events.push_back(std::move(event));
+  EXPECT_EQ(failure_of(events), "");
+  EXPECT_EQ(text_of(events, 0), "answer 0");
+  EXPECT_EQ(text_of(events, 1), "");
+  EXPECT_EQ(text_of(events, 2), "answer 1");
+  EXPECT_EQ(turn, 2);
+  EXPECT_EQ(last_body(server)["seed"], 12);
 }
 
 TEST(RemoteEngine, StoppingEndsEveryRequestOnce) {

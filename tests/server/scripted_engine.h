@@ -68,6 +68,10 @@ class ScriptedEngine final : public Engine {
     const std::lock_guard lock(mutex_);
     return requests_;
   }
+  std::vector<std::pair<RequestId, std::int32_t>> cancelled_outputs() const {
+    const std::lock_guard lock(mutex_);
+    return cancelled_outputs_;
+  }
   std::vector<RequestId> cancelled() const {
     const std::lock_guard lock(mutex_);
     return cancelled_;
@@ -98,6 +102,10 @@ class ScriptedEngine final : public Engine {
     }
     end(request_id, FinishReason::kAbort);
   }
+  void cancel_output(RequestId request_id, std::int32_t output_index) override {
+    const std::lock_guard lock(mutex_);
+    cancelled_outputs_.emplace_back(request_id, output_index);
+  }
   void reset_prefix_cache() override { ++num_resets; }
   void stop() override {}
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override {
@@ -122,7 +130,8 @@ class ScriptedEngine final : public Engine {
   std::vector<EngineEvent> events_;          // guarded by mutex_
   std::vector<GenerationRequest> requests_;  // guarded by mutex_; request n has id n + 1
   std::vector<RequestId> cancelled_;         // guarded by mutex_
-  std::function<void()> wake_up_;            // guarded by mutex_
+  std::vector<std::pair<RequestId, std::int32_t>> cancelled_outputs_;  // guarded by mutex_
+  std::function<void()> wake_up_;                                      // guarded by mutex_
   EngineDescription description_;
   SpellingTokenizer tokenizer_;
 };

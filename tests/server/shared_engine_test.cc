@@ -61,6 +61,17 @@ TEST_F(SharedEngineTest, EachReaderIsToldOfItsOwnRequestsAlone) {
       << "the observer sees all of them once, as they came";
 }
 
+TEST_F(SharedEngineTest, CancelsOfRequestsAndOfOutputsReachTheEngine) {
+  const auto other = shared_->open_reader();
+  const RequestId theirs = other->submit(asked("b"));
+  other->cancel_output(theirs, 2);
+  shared_->cancel_output(theirs, 3);
+  other->cancel(theirs);
+  EXPECT_EQ(scripted_->cancelled_outputs(),
+            (std::vector<std::pair<RequestId, std::int32_t>>{{theirs, 2}, {theirs, 3}}));
+  EXPECT_EQ(scripted_->cancelled(), std::vector<RequestId>{theirs});
+}
+
 TEST_F(SharedEngineTest, AReaderThatWaitsIsWokenWhoeverTakesTheEventsOut) {
   const auto other = shared_->open_reader();
   const RequestId theirs = other->submit(asked("b"));

@@ -214,6 +214,32 @@ TEST_F(CompareWindow, KeysRunStopRunAgainKeepAndExport) {
   });
 }
 
+TEST_F(CompareWindow, OneAnswerIsStoppedBelowItsColumnOrByItsKey) {
+  open_compare();
+  ask_in_chat("Write two lines about rain.");
+  hold_answers_ = true;
+  play([this](ImGuiTestContext* context) {
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_2);
+    context->Yield(2);
+    context->KeyPress(ImGuiMod_Ctrl | ImGuiKey_Enter);
+    context->Yield(4);
+    IM_CHECK(state().comparison.running);
+    context->ItemClick("**/stop_column");
+    context->Yield(2);
+    IM_CHECK_EQ(compare_engine_->cancelled_outputs.size(), 1u);
+    context->KeyPress(ImGuiKey_X);
+    context->Yield(2);
+    IM_CHECK_EQ(compare_engine_->cancelled_outputs.size(), 2u);
+  });
+  write_screenshot("compare-stop-one");
+  play([this](ImGuiTestContext* context) {
+    hold_answers_ = false;
+    context->KeyPress(ImGuiKey_Escape);
+    context->Yield(4);
+    IM_CHECK(!context->ItemExists("**/stop_column"));
+  });
+}
+
 TEST_F(CompareWindow, KeysDoNothingWhileAQuestionIsTyped) {
   open_compare();
   run_samples(2);

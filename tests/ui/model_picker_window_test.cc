@@ -45,6 +45,7 @@ class CountedEngine final : public Engine {
     return engine_->submit_all(std::move(requests));
   }
   void cancel(RequestId id) override { engine_->cancel(id); }
+  void cancel_output(RequestId id, std::int32_t output) override { engine_->cancel_output(id, output); }
   void reset_prefix_cache() override { engine_->reset_prefix_cache(); }
   void stop() override { engine_->stop(); }
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override { return engine_->poll(timeout); }

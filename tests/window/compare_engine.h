@@ -21,6 +21,7 @@ class CompareEngine final : public Engine {
 
   std::vector<GenerationRequest> requests;  // request n has id n + 1
   std::vector<RequestId> cancelled;
+  std::vector<std::pair<RequestId, std::int32_t>> cancelled_outputs;
   std::vector<EngineEvent> events;             // come with the next poll
   std::deque<std::function<void()>> script;    // the first of them runs with each poll
   std::shared_ptr<const KvSnapshot> snapshot;  // null: none
@@ -46,6 +47,9 @@ class CompareEngine final : public Engine {
   RequestId submit(GenerationRequest request) override;
   std::vector<RequestId> submit_all(std::vector<GenerationRequest> all) override;
   void cancel(RequestId request_id) override;
+  void cancel_output(RequestId request_id, std::int32_t output_index) override {
+    cancelled_outputs.emplace_back(request_id, output_index);
+  }
   void reset_prefix_cache() override {}
   void stop() override {}
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;

@@ -202,6 +202,26 @@ TEST_F(ComparisonFold, StoppingCancelsAndKeepsWhatThereIs) {
   EXPECT_EQ(comparison_.message_of(column(0).id)->content, "half a line");
 }
 
+TEST_F(ComparisonFold, OneColumnIsStoppedAndTheOthersGoOn) {
+  choose(ComparisonKind::kSamples, 3);
+  ask();
+  accept(kFirst);
+  say(kFirst, 1, {"The", " rain"});
+  comparison_.stop_column(column(1).id);
+  EXPECT_EQ(engine_.cancelled_outputs,
+            (std::vector<std::pair<RequestId, std::int32_t>>{{kFirst, column(1).output_index}}));
+  EXPECT_TRUE(engine_.cancelled.empty());
+  fold(OutputFinished{.request_id = kFirst, .output_index = 1, .finish_reason = FinishReason::kAbort});
+  EXPECT_EQ(column(1).phase, ColumnPhase::kStopped);
+  EXPECT_EQ(column(1).text, "The rain");
+  EXPECT_TRUE(state_.running);
+  say(kFirst, 0, {"A"});
+  EXPECT_EQ(column(0).phase, ColumnPhase::kRunning);
+  EXPECT_TRUE(comparison_.message_of(column(1).id)) << "what was written can be kept meanwhile";
+  comparison_.stop_column(ui::ColumnId{999});
+  EXPECT_EQ(engine_.cancelled_outputs.size(), 1u);
+}
+
 TEST_F(ComparisonFold, UnloadingTheModelEndsWhatRunsAndKeepsItsText) {
   ask();
   accept(kFirst);

@@ -70,6 +70,9 @@ class CoreEngine final : public Engine {
   RequestId submit(GenerationRequest request) override;
   std::vector<RequestId> submit_all(std::vector<GenerationRequest> requests) override;
   void cancel(RequestId request_id) override { commands_.emplace_back(CancelRequest{request_id}); }
+  void cancel_output(RequestId request_id, std::int32_t output_index) override {
+    commands_.emplace_back(CancelOutput{request_id, output_index});
+  }
   void reset_prefix_cache() override { commands_.emplace_back(ResetPrefixCache{}); }
   void stop() override {}
   std::vector<EngineEvent> poll(std::chrono::microseconds) override { return std::exchange(events_, {}); }

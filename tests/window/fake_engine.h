@@ -81,6 +81,7 @@ class FakeEngine final : public Engine {
   RequestId submit(GenerationRequest request) override;
   std::vector<RequestId> submit_all(std::vector<GenerationRequest> requests) override;
   void cancel(RequestId request_id) override;
+  void cancel_output(RequestId request_id, std::int32_t) override { cancel(request_id); }  // it has one
   void reset_prefix_cache() override {}
   void stop() override {}
   std::vector<EngineEvent> poll(std::chrono::microseconds timeout) override;

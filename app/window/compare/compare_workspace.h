@@ -46,6 +46,7 @@ class CompareWorkspace {
   void apply(const ui::actions::RunComparison&);
   void apply(const ui::actions::RunComparisonAgain&);
   void apply(const ui::actions::StopComparison&);
+  void apply(const ui::actions::StopColumn& a) { comparison_.stop_column(a.column_id); }
   void apply(const ui::actions::ForkAtToken& a) {
     comparison_.fork(a.column_id, a.token_index, a.alternative);
   }

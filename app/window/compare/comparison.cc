@@ -101,6 +101,12 @@ void Comparison::run_again() {
 
 void Comparison::stop() { cancel_all(); }
 
+void Comparison::stop_column(ui::ColumnId column_id) {
+  const Lane* const lane = lane_of(column_id);
+  if (engine_ == nullptr || lane == nullptr || !lane->request_id || lane->ended) return;
+  engine_->cancel_output(*lane->request_id, find_column(column_id)->output_index);
+}
+
 void Comparison::cancel_all() {
   if (engine_ == nullptr) return;
   for (const Lane& lane : lanes_) {

@@ -60,6 +60,8 @@ class Comparison {
   // REQUIRES: can_run_again().
   void run_again();
   void stop();
+  // One answer; the others go on. Beams are chosen among each other and stop together: no effect on one.
+  void stop_column(ui::ColumnId column_id);
   void fork(ui::ColumnId column_id, std::size_t token_index, std::size_t alternative);
 
   // False when the event belongs to no request of the comparison.

@@ -12,7 +12,7 @@ constexpr std::array kWidths = {2, 4, 6};      // samples or beams of a request
 constexpr std::array kPrefixes = {80, 341};    // tokens: one and five examples, section 6.4
 constexpr std::int32_t kPrefixModelLen = 512;  // these prompts are short as they are
 constexpr std::int32_t kPrefixSlots = 4'096;
-constexpr double kGroupSeconds = 3.0, kPrefixSeconds = 2.0;
+constexpr double kGroupSeconds = 5.0, kPrefixSeconds = 2.0;
 
 enum class Asks { kSamples, kSeparately, kBeams };
 

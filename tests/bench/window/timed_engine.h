@@ -38,6 +38,9 @@ class TimedEngine final : public Engine {
   void cancel(RequestId request_id) override {
     timed([&] { return engine_->cancel(request_id), 0; });
   }
+  void cancel_output(RequestId request_id, std::int32_t output_index) override {
+    timed([&] { return engine_->cancel_output(request_id, output_index), 0; });
+  }
   void reset_prefix_cache() override {
     timed([&] { return engine_->reset_prefix_cache(), 0; });
   }

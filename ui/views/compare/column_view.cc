@@ -416,8 +416,14 @@ void ColumnView::draw_foot(const Frame& frame, const UiState& state, const Compa
     line(frame, tiny_text(frame), words, width - frame.px(is_reference ? 0 : 140));
     return;
   }
-  const ButtonOptions keep{.height = 28, .enabled = ended, .help = "Continue the chat with this answer (K)"};
-  if (button(frame, "keep", "Keep this", keep)) frame.actions.push(actions::KeepColumn{column.id});
+  if (comparison.running && !has_ended(column.phase) && !is_beam(comparison, column)) {
+    const ButtonOptions stop{.icon = Icon::kStop, .height = 28, .help = "Stop this answer only (X)"};
+    if (button(frame, "stop_column", "Stop", stop)) frame.actions.push(actions::StopColumn{column.id});
+  } else {
+    const ButtonOptions keep{
+        .height = 28, .enabled = ended, .help = "Continue the chat with this answer (K)"};
+    if (button(frame, "keep", "Keep this", keep)) frame.actions.push(actions::KeepColumn{column.id});
+  }
   beside(frame, 6);
   if (button(frame, "diff", "Diff", {.height = 28, .help = "Show differences from this answer (D)"})) {
     look.reference = column.id;

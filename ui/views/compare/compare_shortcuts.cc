@@ -9,10 +9,11 @@
 namespace octavo::ui {
 namespace {
 
-constexpr std::array<CompareKey, 16> kKeys = {{
+constexpr std::array<CompareKey, 17> kKeys = {{
     {"Alt+1 to Alt+4", "Samples, beams, settings, batch"},
     {"Ctrl+Enter, A", "Run; run again with the same seeds"},
     {"Esc", "Stop all answers"},
+    {"X", "Stop this answer; the others go on"},
     {"1 to 6", "Colours: none, shared start, probability, relative, entropy, blocks"},
     {"C, G, S, D, T", "Columns, grid, single, differences, tree"},
     {"F", "Show answers as Markdown, or as tokens"},
@@ -84,6 +85,7 @@ void act_on_columns(const Frame& frame, const ComparisonState& comparison, Compa
   const ColumnId selected = look.selected;
   if (pressed(ImGuiMod_Shift | ImGuiKey_K)) sink.push(actions::KeepAllColumns{});
   if (pressed(ImGuiKey_K)) sink.push(actions::KeepColumn{selected});
+  if (pressed(ImGuiKey_X)) sink.push(actions::StopColumn{selected});
   if (pressed(ImGuiKey_N)) sink.push(actions::ContinueColumn{selected});
   if (pressed(ImGuiKey_R)) look.reference = selected;
   if (pressed(ImGuiKey_A) && !comparison.running) sink.push(actions::RunComparisonAgain{});
