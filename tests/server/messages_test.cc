@@ -311,6 +311,21 @@ TEST_F(Messages, SamplingIsWhatTheClientSays) {
   EXPECT_TRUE(usual.stop.empty());
 }
 
+// What the protocol has no word for is taken by vLLM's.
+TEST_F(Messages, WhatOtherProtocolsSayOfAnAnswerHolds) {
+  const SamplingParams given = sampling_of(
+      R"({"max_tokens":9,"ignore_eos":true,"min_tokens":3,"stop":"end","presence_penalty":0.5,
+          "repetition_penalty":1.1,"messages":[{"role":"user","content":"a"}]})");
+  EXPECT_TRUE(given.ignore_eos);
+  EXPECT_EQ(given.min_tokens, 3);
+  EXPECT_EQ(given.stop, (MessageLines{"end"}));
+  EXPECT_EQ(given.presence_penalty, 0.5);
+  EXPECT_EQ(given.repetition_penalty, 1.1);
+  const SamplingParams both = sampling_of(
+      R"({"max_tokens":9,"stop":"end","stop_sequences":["x"],"messages":[{"role":"user","content":"a"}]})");
+  EXPECT_EQ(both.stop, (MessageLines{"x"})) << "its own word comes first";
+}
+
 TEST_F(Messages, ThinkingIsTheSwitchOfTheModelsTemplate) {
   const auto values = [&](const std::string& thinking) {
     return prompt_of(R"({"max_tokens":9,"messages":[{"role":"user","content":"a"}],"thinking":)" + thinking +
