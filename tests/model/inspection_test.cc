@@ -13,6 +13,7 @@
 #include "tests/support/gguf_writer.h"
 #include "tests/support/paths.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/support/tiny_models.h"
 
 namespace octavo::model {
 namespace {
@@ -102,6 +103,20 @@ TEST(Inspection, FollowsTheModelCardOfAKnownModel) {
   };
   EXPECT_EQ(advice_of_named("Qwen3 8B", std::nullopt), published_advice("Qwen3 8B"));
   EXPECT_EQ(advice_of_named("Qwen3 8B", 0.3f), SamplingAdvice{.temperature = 0.3}) << "the file comes first";
+}
+
+// By the rule of PyPI's gguf: 67,808 elements with one expert of eight in each layer; 5,888.
+TEST(Inspection, SizesAreLabelledAsConvertersDo) {
+  const test::TemporaryFolder folder;
+  test::make_tiny_model(test::tiny_model("qwen3moe")).write(folder / "experts.gguf");
+  const auto experts = GgufFile::open(folder / "experts.gguf");
+  ASSERT_TRUE(experts) << experts.error().message;
+  EXPECT_EQ(size_label(*experts, *read_model_config(experts->header())), "8x68K");
+  test::make_tiny_llama(1, {.num_layers = 1, .embedding_length = 16, .feed_forward_length = 16})
+      .write(folder / "m.gguf");
+  const auto small = GgufFile::open(folder / "m.gguf");
+  ASSERT_TRUE(small) << small.error().message;
+  EXPECT_EQ(size_label(*small, *read_model_config(small->header())), "5.9K");
 }
 
 TEST(Inspection, CountsTypesOverAllTensors) {
