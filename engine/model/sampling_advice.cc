@@ -42,8 +42,10 @@ constexpr Published kPublished[] = {
     {"smollm3", "", {.temperature = 0.6, .top_p = 0.95}},
 };
 
-// "Qwen3-Coder_30B" -> "qwen3 coder 30b": files write spaces, hyphens and underscores as their converters do.
+// "Qwen/Qwen3-Coder_30B" -> "qwen3 coder 30b": files write spaces, hyphens and underscores as their
+// converters do, and folders of the hub's cache have their owner's name, too.
 std::string plain_name(std::string_view name) {
+  name.remove_prefix(name.rfind('/') + 1);  // all of it where there is none
   std::string plain = ascii_lower_case(without_blanks(name));
   std::ranges::replace_if(
       plain, [](char c) { return c == '-' || c == '_'; }, ' ');

@@ -85,7 +85,7 @@ TEST(Inspection, FollowsTheModelCardOfAKnownModel) {
   EXPECT_EQ(published_advice("qwen3-8b"),
             (SamplingAdvice{.temperature = 0.6, .top_p = 0.95, .top_k = 20, .min_p = 0.0}));
   EXPECT_EQ(published_advice("Qwen3-Coder-30B-A3B-Instruct").repetition_penalty, 1.05);
-  EXPECT_EQ(published_advice("Qwen3.5-4B").presence_penalty, 1.5);
+  EXPECT_EQ(published_advice("Qwen/Qwen3.5-4B").presence_penalty, 1.5);
   EXPECT_EQ(published_advice("Gemma 4 E2B It").top_k, 64);
   EXPECT_EQ(published_advice("gpt_oss_20b"), (SamplingAdvice{.temperature = 1.0, .top_p = 1.0, .top_k = 0}));
   for (const char* other :
