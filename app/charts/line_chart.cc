@@ -112,6 +112,7 @@ class ChartDrawing {
     canvas_.begin_clip({left_, top_, kPlotWidth, kPlotHeight});
     for (std::size_t i = 0; i < chart_.lines.size(); ++i) draw_curve(i);
     canvas_.end_clip();
+    for (std::size_t i = 0; i < chart_.lines.size(); ++i) draw_marks(i);
     for (std::size_t i = 0; i < chart_.lines.size(); ++i) draw_legend(i);
     if (!chart_.x_names.empty()) draw_names();
   }
@@ -164,16 +165,31 @@ class ChartDrawing {
     }
   }
 
+  std::vector<CanvasPoint> places_of(const ChartLine& line) const {
+    std::vector<CanvasPoint> places;
+    for (const ChartPoint& point : line.points) {
+      if (is_shown(point)) places.push_back({x_of(point.x), y_of(point.y)});
+    }
+    return places;
+  }
+
+  bool are_bars(const ChartLine& line) const { return line.has_line && !chart_.x_names.empty(); }
+
   void draw_curve(std::size_t index) const {
     const ChartLine& line = chart_.lines[index];
-    std::vector<CanvasPoint> points;
-    for (const ChartPoint& point : line.points) {
-      if (is_shown(point)) points.push_back({x_of(point.x), y_of(point.y)});
+    if (!line.has_line) return;
+    const std::vector<CanvasPoint> places = places_of(line);
+    if (are_bars(line)) return draw_bars(places, colour_of(index));
+    if (places.size() > 1) canvas_.draw_line(places, 2.0, colour_of(index));
+  }
+
+  // Whole, also on the border.
+  void draw_marks(std::size_t index) const {
+    const ChartLine& line = chart_.lines[index];
+    if (!line.has_marks || are_bars(line)) return;
+    for (const CanvasPoint& place : places_of(line)) {
+      if (place.y >= top_) draw_mark(canvas_, index, place, colour_of(index));
     }
-    if (line.has_line && !chart_.x_names.empty()) return draw_bars(points, colour_of(index));
-    if (line.has_line && points.size() > 1) canvas_.draw_line(points, 2.0, colour_of(index));
-    if (!line.has_marks) return;
-    for (const CanvasPoint& point : points) draw_mark(canvas_, index, point, colour_of(index));
   }
 
   void draw_bars(const std::vector<CanvasPoint>& tops, CanvasColour colour) const {
@@ -200,7 +216,7 @@ class ChartDrawing {
 
   void draw_legend(std::size_t index) const {
     const double y = legend_y(index);
-    if (chart_.lines[index].has_line && !chart_.x_names.empty()) {
+    if (are_bars(chart_.lines[index])) {
       canvas_.fill_box({left_ + 5, y - 6, 14, 12}, colour_of(index));
       return canvas_.draw_text({left_ + 32, y + 4}, chart_.lines[index].name,
                                {.size = kTextSize, .colour = kText});
