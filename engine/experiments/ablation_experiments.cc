@@ -114,12 +114,11 @@ std::unique_ptr<ExperimentRun> start_figure_18(const ExperimentOptions& options)
         "What the block table costs attention is an input of this simulation, fitted to figure "
         "18a; `octavo experiment real` measures it on our CPU kernels.");
     report.notes.push_back(
-        "The paper's figure 18b is latency at a fixed rate, which it does not name; figure 13's is compared "
-        "here. So near the knee a few percent of a step, or of the pool, show as several times the latency, "
-        "where "
-        "the rate that is sustained hardly differs. The lower rates show what that does to the borders: on "
-        "ShareGPT "
-        "blocks of 128 join the best at nine tenths of it, on Alpaca 8 and 64 do.");
+        "The paper's figure 18b is latency at a fixed rate, which it does not name; figure 13's is "
+        "compared here. So near the knee a few percent of a step, or of the pool, show as several times "
+        "the latency, where the rate that is sustained hardly differs. The lower rates show what that does "
+        "to the borders: on ShareGPT blocks of 128 join the best at nine tenths of it, on Alpaca 8 and 64 "
+        "do.");
     return report;
   });
 }
@@ -313,9 +312,9 @@ std::unique_ptr<ExperimentRun> start_policy(const ExperimentOptions& options) {
         }
         report.notes.push_back(
             "A look ahead knows what running requests take in the next 17 steps, and from max_tokens which "
-            "of them end. Where lengths are not told, outputs end when the model says so: then the pool has "
-            "to keep blocks for all of them, or preempt. No rule of admission that was tried holds more "
-            "without preempting more.");
+            "of them end. Where lengths are not told, outputs end when the model says so: then the pool "
+            "has to keep blocks for all of them, or preempt. No rule of admission that was tried holds "
+            "more without preempting more.");
         return report;
       });
 }

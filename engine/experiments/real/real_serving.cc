@@ -71,9 +71,8 @@ RealStudy start_real_memory(const Desk& desk) {
     report.plots = {std::move(held), std::move(batched)};
     report.notes.push_back(
         "Requests are short here, so that parts of blocks weigh more than in the paper: what they cost is "
-        "the "
-        "difference to blocks of one token. Each run begins with an empty pool, and the steps that fill it "
-        "count.");
+        "the difference to blocks of one token. Each run begins with an empty pool, and the steps that "
+        "fill it count.");
     return report;
   };
   return study;

@@ -186,14 +186,12 @@ RealStudy start_real_sharing(const Desk& desk) {
     tell_groups(results, report);
     tell_prefixes(results, report);
     report.notes.push_back(
-        "Requests/s are of requests with all their outputs, all there at once. Translations have the paper's "
-        "lengths, in a pool of 4,096 slots. Beams of random weights or random prompts part sooner than those "
-        "of texts. The engine searches beams in paged memory only, so theirs is the memory saved, and no "
-        "rate beside Orca's. With few requests the longest outputs run alone at the end, which takes from "
-        "what more "
-        "samples gain. A prefix that is found is not computed, and a processor computes more slowly, beside "
-        "its "
-        "steps, than an A100: what it gains may be more than there.");
+        "Requests/s are of requests with all their outputs, all there at once. Translations have the "
+        "paper's lengths, in a pool of 4,096 slots. Beams of random weights or random prompts part sooner "
+        "than those of texts. The engine searches beams in paged memory only, so theirs is the memory "
+        "saved, and no rate beside Orca's. With few requests the longest outputs run alone at the end, "
+        "which takes from what more samples gain. A prefix that is found is not computed, and a processor "
+        "computes more slowly, beside its steps, than an A100: what it gains may be more than there.");
     return report;
   };
   return study;
