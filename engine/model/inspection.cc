@@ -21,6 +21,15 @@ bool is_of_experts(const SourceTensor& tensor) {
   return tensor.name.find("_exps.weight") != std::string::npos;
 }
 
+// Of the tensor's elements those that a row meets which uses so many experts.
+std::uint64_t num_elements_met(const SourceTensor& tensor, const ModelConfig& config,
+                               std::int32_t num_experts_used) {
+  const auto elements = static_cast<std::uint64_t>(tensor.num_elements);
+  if (config.experts.num_experts == 0 || !is_of_experts(tensor)) return elements;
+  return elements / static_cast<std::uint64_t>(config.experts.num_experts) *
+         static_cast<std::uint64_t>(num_experts_used);
+}
+
 bool is_matrix(const SourceTensor& tensor) { return tensor.dimensions[1] > 1; }
 
 template <class Accept>
@@ -57,33 +66,25 @@ std::uint64_t count_parameters(const ModelSource& file) {
 }
 
 std::uint64_t count_layer_parameters(const ModelSource& file, const ModelConfig& config) {
-  const auto num_used = static_cast<std::uint64_t>(config.experts.num_used);
   std::uint64_t total = 0;
   for (const SourceTensor& tensor : file.tensors()) {
     if (!tensor.name.starts_with("blk.") || config.is_in_skipped_layer(tensor.name)) continue;
-    const auto elements = static_cast<std::uint64_t>(tensor.num_elements);
-    total += config.experts.num_experts > 0 && is_of_experts(tensor)
-                 ? elements / static_cast<std::uint64_t>(config.experts.num_experts) * num_used
-                 : elements;
+    total += num_elements_met(tensor, config, config.experts.num_used);
   }
   return total;
 }
 
 std::string size_label(const ModelSource& file, const ModelConfig& config) {
-  std::uint64_t count = count_parameters(file);
-  const auto num_experts = static_cast<std::uint64_t>(config.experts.num_experts);
-  if (num_experts > 0) {
-    for (const SourceTensor& tensor : file.tensors()) {
-      const auto elements = static_cast<std::uint64_t>(tensor.num_elements);
-      if (is_of_experts(tensor)) count -= elements - elements / num_experts;
-    }
-  }
+  std::uint64_t count = 0;
+  for (const SourceTensor& tensor : file.tensors())
+    if (!is_rope_table(tensor)) count += num_elements_met(tensor, config, 1);
   constexpr std::pair<double, char> kUnits[] = {{1e12, 'T'}, {1e9, 'B'}, {1e6, 'M'}};
   const auto unit =
       std::ranges::find_if(kUnits, [&](const auto& one) { return static_cast<double>(count) > one.first; });
   const auto [size, letter] = unit != std::end(kUnits) ? *unit : std::pair(1e3, 'K');
   const double scaled = static_cast<double>(count) / size;
   const int places = std::round(scaled) >= 10.0 ? 0 : std::round(scaled) >= 1.0 ? 1 : 2;
+  const std::int32_t num_experts = config.experts.num_experts;
   return (num_experts > 0 ? std::to_string(num_experts) + "x" : "") + fixed_text(scaled, places) + letter;
 }
 

@@ -7,6 +7,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -80,6 +81,21 @@ std::vector<EngineEvent> events_of(Engine& engine, RequestId id) {
   }
   ADD_FAILURE() << "the request has no end";
   return events;
+}
+
+// Adds what comes to `events` until they are enough.
+void poll_until(Engine& engine, std::vector<EngineEvent>& events, const std::function<bool()>& are_enough) {
+  const auto give_up = std::chrono::steady_clock::now() + kGivenUpAfter;
+  while (!are_enough() && std::chrono::steady_clock::now() < give_up)
+    for (EngineEvent& event : engine.poll(std::chrono::milliseconds(50))) events.push_back(std::move(event));
+}
+
+std::optional<FinishReason> end_of_output(const std::vector<EngineEvent>& events, std::int32_t output) {
+  for (const EngineEvent& event : events) {
+    const auto* const end = std::get_if<OutputFinished>(&event);
+    if (end != nullptr && end->output_index == output) return end->finish_reason;
+  }
+  return std::nullopt;
 }
 
 std::string text_of(const std::vector<EngineEvent>& events, std::int32_t output = 0) {
@@ -366,8 +382,7 @@ TEST(RemoteEngine, ACancelClosesTheConnectionAndEndsTheAnswer) {
   const RequestId id = engine->submit(question("?"));
   std::vector<EngineEvent> before;
   const auto give_up = std::chrono::steady_clock::now() + kGivenUpAfter;
-  while (text_of(before).empty() && std::chrono::steady_clock::now() < give_up)
-    for (EngineEvent& event : engine->poll(std::chrono::milliseconds(50))) before.push_back(std::move(event));
+  poll_until(*engine, before, [&] { return !text_of(before).empty(); });
   engine->cancel(id);
   const auto events = events_of(*engine, id);
   ASSERT_EQ(events.size(), 2u);
@@ -393,34 +408,21 @@ TEST(RemoteEngine, OneAnswerOfSeveralIsCancelledAndTheOthersGoOn) {
   request.sampling.n = 2;
   const RequestId id = engine->submit(request);
   std::vector<EngineEvent> events;
-  const auto poll_until = [&](const auto& is_enough) {
-    const auto give_up = std::chrono::steady_clock::now() + kGivenUpAfter;
-    while (!is_enough() && std::chrono::steady_clock::now() < give_up)
-      for (EngineEvent& event : engine->poll(std::chrono::milliseconds(50)))
-        events.push_back(std::move(event));
-  };
-  const auto end_of_output = [&](std::int32_t output) -> std::optional<FinishReason> {
-    for (const EngineEvent& event : events)
-      if (const auto* end = std::get_if<OutputFinished>(&event);
-          end != nullptr && end->output_index == output)
-        return end->finish_reason;
-    return std::nullopt;
-  };
-  poll_until([&] { return !text_of(events, 1).empty(); });
+  poll_until(*engine, events, [&] { return !text_of(events, 1).empty(); });
   engine->cancel_output(id, 7);  // nothing
   engine->cancel_output(id, 0);
-  poll_until([&] { return end_of_output(0).has_value(); });
-  EXPECT_EQ(end_of_output(0), FinishReason::kAbort);
+  poll_until(*engine, events, [&] { return end_of_output(events, 0).has_value(); });
+  EXPECT_EQ(end_of_output(events, 0), FinishReason::kAbort);
   {
     const std::lock_guard lock(mutex);
     held->write("data: " + delta("lost", 0) + "\n\ndata: " + delta("y", 1) +
                 "\n\ndata: " + end_of("stop", 0) + "\n\ndata: " + end_of("stop", 1) + "\n\ndata: [DONE]\n\n");
     held->end();
   }
-  poll_until([&] { return std::holds_alternative<RequestFinished>(events.back()); });
+  poll_until(*engine, events, [&] { return std::holds_alternative<RequestFinished>(events.back()); });
   EXPECT_EQ(text_of(events, 0), "a");
   EXPECT_EQ(text_of(events, 1), "xy");
-  EXPECT_EQ(end_of_output(1), FinishReason::kStop);
+  EXPECT_EQ(end_of_output(events, 1), FinishReason::kStop);
 }
 
 TEST(RemoteEngine, AnAnswerThatIsCancelledIsNotAskedForOneByOne) {
@@ -442,11 +444,9 @@ TEST(RemoteEngine, AnAnswerThatIsCancelledIsNotAskedForOneByOne) {
   request.sampling.seed = 10;
   const RequestId id = engine->submit(request);
   std::vector<EngineEvent> events;
-  const auto give_up = std::chrono::steady_clock::now() + kGivenUpAfter;
-  while (text_of(events).empty() && std::chrono::steady_clock::now() < give_up)
-    for (EngineEvent& event : engine->poll(std::chrono::milliseconds(50))) events.push_back(std::move(event));
+  poll_until(*engine, events, [&] { return !text_of(events).empty(); });
   engine->cancel_output(id, 1);
-  engine->poll(std::chrono::seconds(5));  // its end
+  poll_until(*engine, events, [&] { return end_of_output(events, 1).has_value(); });
   {
     const std::lock_guard lock(mutex);
     held->write("data: " + end_of("stop") + "\n\ndata: [DONE]\n\n");
