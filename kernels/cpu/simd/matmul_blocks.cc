@@ -20,8 +20,8 @@ constexpr int kLeastRows = 32, kMostRows = 64;
 constexpr int kMostLines = 4096;
 constexpr int kMostPanels = 2;
 
-// Registers: sums[panel][plane], a plane of rows each, columns[panel].
-constexpr int kFirstRowsTile = 4, kFirstColumnsTile = 6;
+// Registers: sums[plane], a plane of rows each, columns[panel][scale].
+constexpr int kFirstRowsTile = 2, kFirstColumnsTile = 4;
 
 // Where the rows of a block are cut: into tiles of one height, the last of which repeats rows of the one
 // before.
@@ -95,19 +95,21 @@ struct RowsOf<Int16Line> {
   using Type = Int16Rows;
 };
 
-// ---- products of kPanels panels, whose numbers have one scale for a group
+// ---- products of kPanels panels
 
 template <class Format, class Line, int kPanels>
 struct BlockProduct {
   using Rows = typename RowsOf<Line>::Type;
-  static constexpr int kPlanes = Rows::kPlanes;
-  using Sums = float[kPanels][kMostRows][kPanelRows];
-  using Dots = std::int32_t[kPanels][kPlanes][kTileRegisterRows][kPanelRows];
+  static constexpr int kPlanes = Rows::kPlanes, kScales = Format::kNumScales, kQuads = 8 / kScales;
+  // The panels side by side: rows of one panel alone would lie 4 KiB from the other's, where reading one
+  // waits for the other to be written.
+  using Sums = float[kMostRows][kPanels][kPanelRows];
+  using Dots = std::int32_t[kPanels][kScales][kPlanes][kTileRegisterRows][kPanelRows];
 
   OCTAVO_INLINE void multiply(const MatmulTile& tile, const BlockRows& rows, std::int64_t first_panel) {
     alignas(64) Sums sums;
-    for (int p = 0; p < kPanels; ++p)
-      for (int r = 0; r < rows.count; ++r) store(sums[p][r], start_sums(tile, first_panel + p, r));
+    for (int r = 0; r < rows.count; ++r)
+      for (int p = 0; p < kPanels; ++p) store(sums[r][p], start_sums(tile, first_panel + p, r));
     Rows values;
     Ahead ahead(tile, first_panel);
     for (std::int64_t g = 0; g < tile.columns / kGroupColumns; ++g) {
@@ -118,8 +120,8 @@ struct BlockProduct {
       load_columns(tile, first_panel, g, scales);
       add_group(rows, values, lines, scales, sums);
     }
-    for (int p = 0; p < kPanels; ++p)
-      for (int r = 0; r < rows.count; ++r) store_sums(load(sums[p][r]), tile, first_panel + p, r);
+    for (int r = 0; r < rows.count; ++r)
+      for (int p = 0; p < kPanels; ++p) store_sums(load(sums[r][p]), tile, first_panel + p, r);
   }
 
  private:
@@ -135,8 +137,14 @@ struct BlockProduct {
       for (int q = 0; q < 8; ++q) store_integers(columns[p][q], signed_quad(weights, q));
       scales[p] = Format::scales(panel, g);
     }
-    load_tile<kFirstColumnsTile>(columns[0], kTileRegisterBytes);
-    if constexpr (kPanels == 2) load_tile<kFirstColumnsTile + 1>(columns[1], kTileRegisterBytes);
+    load_column_tiles(columns);
+  }
+
+  template <int kTile = 0>
+  OCTAVO_INLINE void load_column_tiles(const std::byte (&columns)[kPanels][8][kTileRegisterBytes]) {
+    load_tile<kFirstColumnsTile + kTile>(columns[kTile / kScales][kTile % kScales * kQuads],
+                                         kTileRegisterBytes);
+    if constexpr (kTile + 1 < kPanels * kScales) load_column_tiles<kTile + 1>(columns);
   }
 
   OCTAVO_INLINE Integers signed_quad(const std::byte* weights, int q) {
@@ -150,54 +158,64 @@ struct BlockProduct {
     alignas(64) Dots dots[2];  // of this tile of rows and of the one before, which may still be read
     for (int t = 0; t < rows.num_tiles(); ++t) {
       const int first = rows.first(t);
-      const std::int8_t* const bytes = values.values(first);
-      load_tile<kFirstRowsTile>(bytes, Rows::kStride);
-      if constexpr (kPlanes == 2) load_tile<kFirstRowsTile + 1>(bytes + Rows::kPlaneBytes, Rows::kStride);
-      multiply_planes<0>(dots[t % 2]);
-      if constexpr (kPanels == 2) multiply_planes<1>(dots[t % 2]);
+      multiply_scale<0>(values.values(first), dots[t % 2]);
       OCTAVO_UNROLL_SOME
       for (int r = rows.num_repeated(t); r < rows.height; ++r)
         add_row(dots[t % 2], scales, lines[first + r], r, first + r, sums);
     }
   }
 
-  // The sums of a tile of rows and a panel into `dots`.
-  template <int kPanel, int kPlane = 0>
-  OCTAVO_INLINE void multiply_planes(Dots& dots) {
-    constexpr int kSum = kPanel * 2 + kPlane;
-    zero_tile<kSum>();
-    add_tile_products<kSum, kFirstRowsTile + kPlane, kFirstColumnsTile + kPanel>();
-    store_tile_register<kSum>(dots[kPanel][kPlane], kTileRegisterBytes);
-    if constexpr (kPlane + 1 < kPlanes) multiply_planes<kPanel, kPlane + 1>(dots);
+  // The sums of a tile of rows, over the columns of one scale and of those after it, into `dots`.
+  template <int kScale>
+  OCTAVO_INLINE void multiply_scale(const std::int8_t* rows, Dots& dots) {
+    const std::int8_t* const bytes = rows + kScale * kQuads * 4;
+    load_tile<kFirstRowsTile>(bytes, Rows::kStride);
+    if constexpr (kPlanes == 2) load_tile<kFirstRowsTile + 1>(bytes + Rows::kPlaneBytes, Rows::kStride);
+    multiply_planes<0, kScale>(dots);
+    if constexpr (kPanels == 2) multiply_planes<1, kScale>(dots);
+    if constexpr (kScale + 1 < kScales) multiply_scale<kScale + 1>(rows, dots);
   }
 
-  OCTAVO_INLINE F32x16 dot_of(const Dots& dots, int panel, int row) {
-    const Integers low = _mm512_load_si512(dots[panel][kPlanes - 1][row]);
+  template <int kPanel, int kScale, int kPlane = 0>
+  OCTAVO_INLINE void multiply_planes(Dots& dots) {
+    zero_tile<kPlane>();
+    add_tile_products<kPlane, kFirstRowsTile + kPlane, kFirstColumnsTile + kPanel * kScales + kScale>();
+    store_tile_register<kPlane>(dots[kPanel][kScale][kPlane], kTileRegisterBytes);
+    if constexpr (kPlane + 1 < kPlanes) multiply_planes<kPanel, kScale, kPlane + 1>(dots);
+  }
+
+  OCTAVO_INLINE F32x16 dot_of(const Dots& dots, int panel, int scale, int row) {
+    const Integers low = _mm512_load_si512(dots[panel][scale][kPlanes - 1][row]);
     if constexpr (kPlanes == 1) return to_floats(low);
-    return to_floats(add_integers(shift_left(_mm512_load_si512(dots[panel][0][row]), 8), low));
+    return to_floats(add_integers(shift_left(_mm512_load_si512(dots[panel][scale][0][row]), 8), low));
   }
 
   OCTAVO_INLINE void add_row(const Dots& dots, const GroupScales (&scales)[kPanels], const Line& line,
                              int row, int block_row, Sums& sums) {
     OCTAVO_UNROLL
     for (int p = 0; p < kPanels; ++p) {
-      const F32x16 scale = mul(scales[p].scale[0], set1(line.scale));
-      F32x16 sum = fma(scale, dot_of(dots, p, row), load(sums[p][block_row]));
-      if constexpr (Format::kHasMin) sum = fma(scales[p].min[0], set1(line.scaled_sum), sum);
-      store(sums[p][block_row], sum);
+      F32x16 sum = load(sums[block_row][p]);
+      OCTAVO_UNROLL
+      for (int s = 0; s < kScales; ++s) {
+        sum = fma(mul(scales[p].scale[s], set1(line.scale)), dot_of(dots, p, s, row), sum);
+        if constexpr (Format::kHasMin)
+          sum = fma(scales[p].min[s], set1(kScales == 1 ? line.scaled_sum : line.scaled_half_sums[s]), sum);
+      }
+      store(sums[block_row][p], sum);
     }
   }
 };
 
+template <int kScales>
 OCTAVO_INLINE TileShapes shapes_of(int num_rows) {
   TileShapes shapes;
   for (int tile = 0; tile < kFirstColumnsTile; ++tile) {
     shapes.rows[tile] = static_cast<std::uint8_t>(num_rows);
     shapes.row_bytes[tile] =
-        static_cast<std::uint16_t>(tile < kFirstRowsTile ? kTileRegisterBytes : kGroupColumns);
+        static_cast<std::uint16_t>(tile < kFirstRowsTile ? kTileRegisterBytes : kGroupColumns / kScales);
   }
-  for (int tile = kFirstColumnsTile; tile < kFirstColumnsTile + kMostPanels; ++tile) {
-    shapes.rows[tile] = kGroupColumns / 4;
+  for (int tile = kFirstColumnsTile; tile < kFirstColumnsTile + kMostPanels * kScales; ++tile) {
+    shapes.rows[tile] = kGroupColumns / 4 / kScales;
     shapes.row_bytes[tile] = kTileRegisterBytes;
   }
   return shapes;
@@ -207,7 +225,7 @@ OCTAVO_INLINE TileShapes shapes_of(int num_rows) {
 template <class Format, class Line>
 void multiply_block(const MatmulTile& tile) {
   const BlockRows rows = cut_rows(static_cast<int>(tile.num_rows));
-  set_tile_shapes(shapes_of(rows.height));
+  set_tile_shapes(shapes_of<Format::kNumScales>(rows.height));
   const std::int64_t num_panels = (tile.num_outputs + kPanelRows - 1) / kPanelRows;
   std::int64_t panel = 0;
   for (; panel + kMostPanels <= num_panels; panel += kMostPanels)
@@ -216,15 +234,15 @@ void multiply_block(const MatmulTile& tile) {
   release_tiles();
 }
 
-// Where the work beside the products leaves a gain (Sapphire Rapids, 64 rows on two threads of a core: 1.2
-// to 1.4 of the speed of vectors with 16-bit activations, 1.3 with 8-bit ones; with mins as well 1.0, with
-// scales for each half of a group 0.9 to 1.0).
+// Where the work beside the products leaves a gain. Of the speed of vectors (two cores of an Emerald Rapids,
+// 64 rows): one scale for a group 1.3 to 2.0 with 8-bit activations, 1.3 to 1.5 with 16-bit ones; a scale for
+// each half 1.2 to 1.4 and 0.9, of grids 0.9.
 template <class Format, class Line>
 constexpr bool pays() {
   const bool is_read_by_tiles = !is_always_expanded(Format::kFormat) && !is_for_many_tiles(Format::kFormat) &&
                                 !Format::kNumbers.are_floats;
-  return is_read_by_tiles && Format::kNumScales == 1 &&
-         !(Format::kHasMin && RowsOf<Line>::Type::kPlanes == 1);
+  const bool is_grid = Format::kScales == ScaleLayout::kFloatHalves;
+  return is_read_by_tiles && (Format::kNumScales == 1 || (RowsOf<Line>::Type::kPlanes == 1 && !is_grid));
 }
 
 template <class Line, int kIndex = 0>
