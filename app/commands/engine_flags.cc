@@ -1,6 +1,7 @@
 #include "app/commands/engine_flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <map>
 #include <string>
@@ -335,13 +336,11 @@ void add_sampling_flags(CLI::App& command, SamplingParams& sampling) {
 }
 
 SamplingAdvice advice_where_not_given(SamplingAdvice advice, const CLI::App& command) {
-  const auto given = [&](const char* name) { return command.count(name) > 0; };
-  if (given("--temperature")) advice.temperature.reset();
-  if (given("--top-p")) advice.top_p.reset();
-  if (given("--top-k")) advice.top_k.reset();
-  if (given("--min-p")) advice.min_p.reset();
-  if (given("--presence-penalty")) advice.presence_penalty.reset();
-  if (given("--repetition-penalty")) advice.repetition_penalty.reset();
+  for_each_advised([&](const char* name, auto advised, auto) {
+    std::string flag = std::string("--") + name;
+    std::ranges::replace(flag, '_', '-');
+    if (command.count(flag) > 0) (advice.*advised).reset();
+  });
   return advice;
 }
 

@@ -21,15 +21,32 @@ struct SamplingAdvice {
   bool operator==(const SamplingAdvice&) const = default;
 };
 
+// Calls visit(name, advice's member, option's member) for each that can be advised: the one list of them.
+template <class Visit>
+constexpr void for_each_advised(const Visit& visit) {
+  visit("temperature", &SamplingAdvice::temperature, &SamplingParams::temperature);
+  visit("top_p", &SamplingAdvice::top_p, &SamplingParams::top_p);
+  visit("top_k", &SamplingAdvice::top_k, &SamplingParams::top_k);
+  visit("min_p", &SamplingAdvice::min_p, &SamplingParams::min_p);
+  visit("presence_penalty", &SamplingAdvice::presence_penalty, &SamplingParams::presence_penalty);
+  visit("repetition_penalty", &SamplingAdvice::repetition_penalty, &SamplingParams::repetition_penalty);
+}
+
 // `params` with what the advice says; the rest stays.
 inline SamplingParams with_advice(SamplingParams params, const SamplingAdvice& advice) {
-  params.temperature = advice.temperature.value_or(params.temperature);
-  params.top_p = advice.top_p.value_or(params.top_p);
-  params.top_k = advice.top_k.value_or(params.top_k);
-  params.min_p = advice.min_p.value_or(params.min_p);
-  params.presence_penalty = advice.presence_penalty.value_or(params.presence_penalty);
-  params.repetition_penalty = advice.repetition_penalty.value_or(params.repetition_penalty);
+  for_each_advised([&](const char*, auto advised, auto option) {
+    params.*option = (advice.*advised).value_or(params.*option);
+  });
   return params;
+}
+
+// Whether `params` are as advised, wherever something is advised.
+inline bool follows(const SamplingParams& params, const SamplingAdvice& advice) {
+  bool result = true;
+  for_each_advised([&](const char*, auto advised, auto option) {
+    result = result && (advice.*advised).value_or(params.*option) == params.*option;
+  });
+  return result;
 }
 
 }  // namespace octavo

@@ -70,20 +70,14 @@ SamplingAdvice read_sampling_advice(const Metadata& header) {
 
 SamplingAdvice valid_part(const SamplingAdvice& advice) {
   SamplingAdvice valid;
-  const auto take = [&](auto SamplingAdvice::*member) {
+  for_each_advised([&](const char*, auto advised, auto) {
     SamplingAdvice alone;
-    alone.*member = advice.*member;
+    alone.*advised = advice.*advised;
     SamplingParams params;
     params.max_tokens = 1;
     if (validate(with_advice(params, alone), std::numeric_limits<std::int32_t>::max()).has_value())
-      valid.*member = advice.*member;
-  };
-  take(&SamplingAdvice::temperature);
-  take(&SamplingAdvice::top_p);
-  take(&SamplingAdvice::top_k);
-  take(&SamplingAdvice::min_p);
-  take(&SamplingAdvice::presence_penalty);
-  take(&SamplingAdvice::repetition_penalty);
+      valid.*advised = advice.*advised;
+  });
   return valid;
 }
 

@@ -450,12 +450,9 @@ class PythonEngine {
     dict["notice"] = engine.notice;
     nb::dict advice;
     const SamplingAdvice& said = engine.model.sampling_advice;
-    if (said.temperature) advice["temperature"] = *said.temperature;
-    if (said.top_p) advice["top_p"] = *said.top_p;
-    if (said.top_k) advice["top_k"] = *said.top_k;
-    if (said.min_p) advice["min_p"] = *said.min_p;
-    if (said.presence_penalty) advice["presence_penalty"] = *said.presence_penalty;
-    if (said.repetition_penalty) advice["repetition_penalty"] = *said.repetition_penalty;
+    for_each_advised([&](const char* name, auto advised, auto) {
+      if (said.*advised) advice[name] = *(said.*advised);
+    });
     dict["sampling_advice"] = advice;
     return dict;
   }

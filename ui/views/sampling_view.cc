@@ -48,14 +48,6 @@ std::string advice_text(const SamplingAdvice& advice) {
   return text;
 }
 
-bool follows(const SamplingParams& sampling, const SamplingAdvice& advice) {
-  const SamplingParams advised = with_advice(sampling, advice);
-  return advised.temperature == sampling.temperature && advised.top_p == sampling.top_p &&
-         advised.top_k == sampling.top_k && advised.min_p == sampling.min_p &&
-         advised.presence_penalty == sampling.presence_penalty &&
-         advised.repetition_penalty == sampling.repetition_penalty;
-}
-
 // What the model's makers say; nothing where nothing is known. True when it was taken.
 bool draw_advice(const Frame& frame, const SamplingAdvice& advice, SamplingParams& sampling, float width) {
   if (advice.empty()) return false;

@@ -11,13 +11,9 @@ namespace {
 // other models.
 SamplingParams without_advice(SamplingParams chosen, const SamplingAdvice& advice,
                               const SamplingParams& before) {
-  if (advice.temperature == chosen.temperature) chosen.temperature = before.temperature;
-  if (advice.top_p == chosen.top_p) chosen.top_p = before.top_p;
-  if (advice.top_k == chosen.top_k) chosen.top_k = before.top_k;
-  if (advice.min_p == chosen.min_p) chosen.min_p = before.min_p;
-  if (advice.presence_penalty == chosen.presence_penalty) chosen.presence_penalty = before.presence_penalty;
-  if (advice.repetition_penalty == chosen.repetition_penalty)
-    chosen.repetition_penalty = before.repetition_penalty;
+  for_each_advised([&](const char*, auto advised, auto option) {
+    if (advice.*advised == chosen.*option) chosen.*option = before.*option;
+  });
   return chosen;
 }
 
