@@ -180,7 +180,7 @@ struct AttentionShape {
 // A layer's weights as views; the owner is engine/model. Norms and biases are in the backend's memory:
 // prepare_vector. Empty bias: none.
 
-//   kRms    x / sqrt(mean(x^2) + epsilon) * weight (Zhang & Sennrich 2019, arXiv:1910.07467); no bias
+//   kRms    x / sqrt(mean(x^2) + epsilon) * weight + bias (Zhang & Sennrich 2019, arXiv:1910.07467)
 //   kLayer  (x - mean(x)) / sqrt(mean((x - mean(x))^2) + epsilon) * weight + bias (Ba et al. 2016,
 //   arXiv:1607.06450)
 enum class NormKind : std::uint8_t { kRms, kLayer };
@@ -189,7 +189,8 @@ struct NormWeights {
   std::span<const float> weight = {};  // empty: no norm, where one may be missing
   float epsilon = 0.0f;
   NormKind kind = NormKind::kRms;
-  std::span<const float> bias = {};  // as long as weight, of kLayer only; may be empty
+  // As long as weight; empty: none. What the next structures call kRms has none.
+  std::span<const float> bias = {};
 };
 
 struct EmbeddingWeights {

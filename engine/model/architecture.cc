@@ -236,7 +236,6 @@ constexpr Architecture command_r() {
   return {.name = "command-r",
           .norm = NormKind::kLayer,
           .branches = Branches::kSideBySide,
-          .has_norm_biases = false,
           .head_norms_are_optional = true,
           .head_norm_kind = NormKind::kLayer,
           .multipliers = {.logit_scale = LogitScale::kMultipliesIfGiven},
@@ -278,6 +277,19 @@ constexpr Architecture exaone4() {
           .window_period = 4,
           .rotates_windows_only = true,
           .skips_predicted_layers = true};
+}
+
+// As llama.cpp reads these files, which is how people know these models. The authors' code centres rows first
+// (LayerNorm) and weighs each chosen expert by a softmax over those whose scores are close to its own
+// ("sparsemixer"): answers differ from theirs, and a folder as they publish it is refused.
+constexpr Architecture phimoe() {
+  return {.name = "phimoe",
+          .positions = PositionEncoding::kRotatesHalves,
+          .needs_biases = true,
+          .needs_head_bias = true,
+          .has_norm_biases = true,
+          .windowed_layers = WindowedLayers::kAll,
+          .experts = {.use = ExpertUse::kAlways, .length = ExpertLength::kFeedForward}};
 }
 
 constexpr Architecture nemotron_h() {
@@ -334,7 +346,8 @@ constexpr Architecture kArchitectures[] = {
      .feed_forward = FeedForwardForm::kPlain,
      .activation = FeedForwardActivation::kGelu,
      .packs_query_key_value = true,
-     .needs_biases = true},
+     .needs_biases = true,
+     .has_norm_biases = true},
     granite(),
     granitehybrid(),
     granitemoe(),
@@ -373,12 +386,14 @@ constexpr Architecture kArchitectures[] = {
      .positions = PositionEncoding::kLearned,
      .feed_forward = FeedForwardForm::kPlain,
      .activation = FeedForwardActivation::kRelu,
-     .needs_biases = true},
+     .needs_biases = true,
+     .has_norm_biases = true},
     {.name = "phi3",
      .positions = PositionEncoding::kRotatesHalves,
      .feed_forward = FeedForwardForm::kPackedGated,
      .packs_query_key_value = true,
      .windowed_layers = WindowedLayers::kAll},
+    phimoe(),
     {.name = "qwen2", .positions = PositionEncoding::kRotatesHalves},
     {.name = "qwen3", .positions = PositionEncoding::kRotatesHalves, .has_head_norms = true},
     qwen35(),
@@ -396,6 +411,7 @@ constexpr Architecture kArchitectures[] = {
      .norm = NormKind::kLayer,
      .positions = PositionEncoding::kRotatesHalves,
      .branches = Branches::kAsNormsSay,
+     .has_norm_biases = true,
      .head_norms_are_optional = true,
      .head_norm_kind = NormKind::kLayer,
      .ignores_parallel_key = true},
@@ -404,7 +420,8 @@ constexpr Architecture kArchitectures[] = {
      .positions = PositionEncoding::kRotatesHalves,
      .feed_forward = FeedForwardForm::kPlain,
      .activation = FeedForwardActivation::kGelu,
-     .needs_biases = true},
+     .needs_biases = true,
+     .has_norm_biases = true},
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 //   llama   Touvron et al. 2023, arXiv:2302.13971; also Mistral 7B (Jiang et al. 2023, arXiv:2310.06825)
 //   qwen2   Yang et al. 2024, arXiv:2407.10671        qwen3   Yang et al. 2025, arXiv:2505.09388
 //   gemma   Gemma Team 2024, arXiv:2403.08295         gemma2  Gemma Team 2024, arXiv:2408.00118
-//   gemma3  Gemma Team 2025, arXiv:2503.19786         phi3    Abdin et al. 2024, arXiv:2404.14219
+//   gemma3  Gemma Team 2025, arXiv:2503.19786         phi3, phimoe Abdin et al. 2024, arXiv:2404.14219
 //   qwen3moe as qwen3      olmoe Muennighoff et al. 2024, arXiv:2409.02060
 //   glm4moe GLM-4.5 Team 2025, arXiv:2508.06471       gpt-oss OpenAI 2025, arXiv:2508.10925
 //   glm4    GLM Team 2024, arXiv:2406.12793           smollm3 Bakouch et al. 2025, its model card
@@ -178,10 +178,11 @@ struct Architecture {
   FeedForwardForm feed_forward = FeedForwardForm::kGated;
   kernels::FeedForwardActivation activation = kernels::FeedForwardActivation::kSilu;
   bool packs_query_key_value = false;  // attn_qkv instead of attn_q, attn_k, attn_v; others may have it, too
-  bool needs_biases = false;  // on every projection; elsewhere they are taken where the file has them
+  bool needs_biases = false;     // on every projection; elsewhere they are taken where the file has them
+  bool needs_head_bias = false;  // output.bias, likewise
   Branches branches = Branches::kOneAfterOther;
   bool has_input_norms = true;           // attn_norm and ffn_norm
-  bool has_norm_biases = true;           // of LayerNorm
+  bool has_norm_biases = false;          // of these and output_norm
   bool has_head_norms = false;           // attn_q_norm, attn_k_norm
   bool has_row_norms = false;            // these, but of all heads together
   bool head_norms_are_optional = false;  // taken where the file has them

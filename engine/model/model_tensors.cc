@@ -629,7 +629,9 @@ class TensorFinder {
     } else {
       OCTAVO_TRY(model.output.weight, matrix("output.weight", config_.vocabulary_size, width()));
     }
-    OCTAVO_TRY(model.output.bias, optional_vector("output.bias", config_.vocabulary_size));
+    const std::int64_t size = config_.vocabulary_size;
+    OCTAVO_TRY(model.output.bias,
+               parts().needs_head_bias ? vector("output.bias", size) : optional_vector("output.bias", size));
     return {};
   }
 
@@ -685,7 +687,7 @@ class TensorFinder {
     // The converter leaves the suffix out of falcon-h1's ffn_norm.
     const bool has_suffix = file_.find_tensor(name) == nullptr;
     OCTAVO_TRY(found.weight, vector(has_suffix ? name + ".weight" : name, width()));
-    if (parts().norm == kernels::NormKind::kLayer && parts().has_norm_biases) {
+    if (parts().has_norm_biases) {
       OCTAVO_TRY(found.bias, vector(name + ".bias", width()));
     }
     return found;

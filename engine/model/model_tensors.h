@@ -29,7 +29,7 @@ struct StoredMatrix : kernels::MatrixSource {
 
 struct NormTensors {
   std::vector<float> weight;  // empty: no norm here
-  std::vector<float> bias;    // of LayerNorm only
+  std::vector<float> bias;    // or empty
 };
 
 struct RowRange {

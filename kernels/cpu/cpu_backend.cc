@@ -161,9 +161,11 @@ void CpuBackend::set_activations(ConstMatrixView x, const ActivationForms& forms
 
 void CpuBackend::normalise(const NormWeights& norm, const float* x, float* out) const {
   const auto size = static_cast<std::int64_t>(norm.weight.size());
-  if (norm.kind == NormKind::kRms) return kernels_.rms_norm(x, norm.weight.data(), norm.epsilon, size, out);
   const float* bias = norm.bias.empty() ? nullptr : norm.bias.data();
-  kernels_.layer_norm(x, norm.weight.data(), bias, norm.epsilon, size, out);
+  if (norm.kind == NormKind::kLayer)
+    return kernels_.layer_norm(x, norm.weight.data(), bias, norm.epsilon, size, out);
+  kernels_.rms_norm(x, norm.weight.data(), norm.epsilon, size, out);
+  if (bias != nullptr) kernels_.add_row(out, bias, size);
 }
 
 void CpuBackend::set_normalised(const NormWeights& norm, ConstMatrixView x,

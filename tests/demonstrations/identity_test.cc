@@ -251,7 +251,8 @@ INSTANTIATE_TEST_SUITE_P(Architectures, IdentityOfArchitecture,
                               {"gemma4_experts", 8}, {"deepseek2_groups", 1},
                               {"deepseek2_lite", 2}, {"muse-glimmer", 0},
                               {"llama4", 3},         {"olmo2", 1},
-                              {"nemotron_h_moe", 2}, {"command-r", 5}},
+                              {"nemotron_h_moe", 2}, {"command-r", 5},
+                              {"phimoe", 4}},
                              3)),
                          [](const auto& info) {
                            std::string name = std::get<0>(info.param);

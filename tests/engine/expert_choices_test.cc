@@ -30,7 +30,7 @@ std::vector<GenerationRequest> some_requests() {
 }
 
 TEST(ExpertChoices, EachTokenOfAStepHasItsChoicesInEveryLayer) {
-  for (const char* const name : {"qwen3moe", "qwen35moe", "glm4moe", "olmoe"}) {
+  for (const char* const name : {"qwen3moe", "qwen35moe", "glm4moe", "olmoe", "phimoe"}) {
     SCOPED_TRACE(name);
     const test::TemporaryFolder folder;
     const auto engine = open_tiny(folder, name);

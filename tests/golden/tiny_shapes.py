@@ -12,10 +12,11 @@ def long_factors(count, most):
 # Where the norm before the feed-forward layer is called post_attention_norm.
 NAMED_BY_ATTENTION = ("gpt-oss", "glm4moe", "qwen35", "qwen35moe", "qwen3next", "seed_oss")
 
-# Whose norms centre rows, and which of these have no bias; whose branches are normalised before they are added; whose branches
-# read rows as they are.
+# Whose norms centre rows, and which of these have no bias; whose norms do not, and have one; whose branches are normalised before
+# they are added; whose branches read rows as they are.
 LAYER_NORMS = ("cohere2", "command-r", "gpt2", "opt", "stablelm", "starcoder2")
 WITHOUT_NORM_BIASES = ("cohere2", "command-r")
+RMS_NORMS_WITH_BIASES = ("phimoe",)
 POST_NORMS = ("exaone4", "gemma2", "gemma3", "gemma4", "glm4", "muse-glimmer", "olmo2")
 WITHOUT_INPUT_NORMS = ("exaone4", "olmo2")
 
@@ -172,6 +173,18 @@ VARIANTS = {
     "phi3_long_within": dict(architecture="phi3", untied=True, long_rope=True, max_model_len=56,
                              keys={"rope.dimension_count": 16, "rope.scaling.original_context_length": 56,
                                    "rope.scaling.attn_factor": 1.1}),
+    # As Phi-3.5-MoE: its window is as long as its context.
+    "phimoe": dict(architecture="phimoe", untied=True, long_rope=True, query_key_value_biases=True, output_bias=True, head_bias=True,
+                   experts=dict(count=8, used=2, hidden=None),
+                   keys={"rope.dimension_count": 16, "rope.scaling.original_context_length": 32, "rope.scaling.attn_factor": 1.1,
+                         "attention.sliding_window": 64, "attention.layer_norm_rms_epsilon": 1e-5}),
+    "phimoe_within": dict(architecture="phimoe", layers=3, untied=True, long_rope=True, max_model_len=56, query_key_value_biases=True,
+                          output_bias=True, head_bias=True, experts=dict(count=8, used=2, hidden=None),
+                          keys={"rope.dimension_count": 16, "rope.scaling.original_context_length": 56,
+                                "rope.scaling.attn_factor": 1.1}),
+    "phimoe_odd_sizes": dict(architecture="phimoe", layers=3, width=54, hidden=23, heads=3, kv_heads=1, head_dim=18, untied=True,
+                             query_key_value_biases=True, output_bias=True, head_bias=True, experts=dict(count=7, used=3, hidden=None),
+                             keys={"rope.dimension_count": 10, "attention.layer_norm_rms_epsilon": 0.015625}),
     "mistral3": dict(architecture="mistral3", head_dim=24, untied=True,
                      keys={"attention.temperature_scale": 0.5, "rope.freq_base": 1000000.0, "rope.scaling.type": "yarn",
                            "rope.scaling.factor": 16.0, "rope.scaling.original_context_length": 12,
@@ -328,6 +341,7 @@ class Shape:
     def __init__(self, variant):
         self.architecture = variant["architecture"]
         self.has_layer_norms = self.architecture in LAYER_NORMS
+        self.has_norm_biases = self.has_layer_norms and self.architecture not in WITHOUT_NORM_BIASES or self.architecture in RMS_NORMS_WITH_BIASES
         self.has_post_norms = self.architecture in POST_NORMS
         self.packs_gate = self.architecture in ("glm4", "phi3")
         self.layers = variant.get("layers", 2)
@@ -618,7 +632,7 @@ class Shape:
 
     def _norm(self, name, size=None):
         yield name + ".weight", None, size or self.width, 1.0, 0.125
-        if self.has_layer_norms and self.architecture not in WITHOUT_NORM_BIASES:
+        if self.has_norm_biases:
             yield name + ".bias", None, size or self.width, 0.0, 0.25
 
     def _linear(self, name, rows, columns, biases=False):
@@ -686,6 +700,8 @@ class Shape:
         yield from self._norm("token_embd_norm" if self.architecture in SHORT_CONVOLUTIONS else "output_norm")
         if v.get("untied"):
             yield "output.weight", VOCABULARY, width, 0.0, 2.0 * width**-0.5
+        if v.get("head_bias"):
+            yield "output.bias", None, VOCABULARY, 0.0, 0.5
 
     def long_rope(self):
         """{name: factors}"""

@@ -7,8 +7,8 @@ A model is anything with `architecture`, `key(suffix, default)`, the metadata be
 import math
 
 import numpy as np
-from tiny_shapes import (LATENT, LAYER_NORMS, NAMED_BY_ATTENTION, POST_NORMS, SHORT_CONVOLUTIONS, STATE_SPACES, WITHOUT_INPUT_NORMS,
-                         WITHOUT_NORM_BIASES)
+from tiny_shapes import (LATENT, LAYER_NORMS, NAMED_BY_ATTENTION, POST_NORMS, RMS_NORMS_WITH_BIASES, SHORT_CONVOLUTIONS, STATE_SPACES,
+                         WITHOUT_INPUT_NORMS, WITHOUT_NORM_BIASES)
 
 
 def rms_norm(x, weight, epsilon):
@@ -130,6 +130,8 @@ class Transformer:
             return layer_norm(x, weight, 0.0, self.epsilon)
         if self.has_layer_norms:
             return layer_norm(x, weight, self.model.tensor(name + ".bias"), self.epsilon)
+        if self.architecture in RMS_NORMS_WITH_BIASES:
+            return rms_norm(x, weight, self.epsilon) + self.model.tensor(name + ".bias")
         return rms_norm(x, weight, self.epsilon)
 
     def post_norm(self, x, name):
@@ -457,8 +459,8 @@ class Transformer:
         weights = probabilities[chosen]
         if gating == 3:
             weights = softmax(weights)
-        always = self.architecture in ("gemma4", "granitehybrid", "granitemoe", "lfm2moe", "llama", "minicpm", "mistral3", "qwen35moe",
-                                       "qwen3moe", "qwen3next")
+        always = self.architecture in ("gemma4", "granitehybrid", "granitemoe", "lfm2moe", "llama", "minicpm", "mistral3", "phimoe",
+                                       "qwen35moe", "qwen3moe", "qwen3next")
         if key("expert_weights_norm", always):
             weights = weights / max(weights.sum(), 6.103515625e-5)
         return chosen, weights * (key("expert_weights_scale", 0.0) or 1.0)
@@ -600,11 +602,13 @@ class Transformer:
         return x
 
     def log_softmax_of(self, normed, output=None):
+        bias = self.model.tensor("output.bias") if output is None else None
         if output is None:
             output = self.model.tensor("output.weight")
         if output is None or self.architecture in ("cohere2", "command-r", "gemma", "gemma2"):
             output = self.model.tensor("token_embd.weight")
-        logits = soft_cap(normed @ output.T / self.logit_divisor, self.logit_cap)
+        logits = normed @ output.T + (0.0 if bias is None else bias)
+        logits = soft_cap(logits / self.logit_divisor, self.logit_cap)
         logits = logits - logits.max(-1, keepdims=True)
         return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 

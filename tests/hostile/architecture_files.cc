@@ -645,6 +645,20 @@ void add_further_files(HostileFiles& files) {
   stable.tensor("blk.1.attn_q_norm.weight");
   add_copy(stable, "blk.1.ffn_norm.bias", "blk.1.attn_norm.bias");
 
+  const Liar phi("phimoe", files);
+  for (const char* name :
+       {"blk.0.attn_norm.bias", "blk.1.ffn_norm.bias", "output_norm.bias", "blk.0.attn_q.bias",
+        "blk.1.attn_output.bias", "output.bias", "blk.0.ffn_gate_inp.weight", "blk.1.ffn_down_exps.weight"})
+    phi.tensor(name);
+  phi.i32("expert_count", {-1, 0});
+  phi.i32("expert_used_count", {-1, 0, 9});
+  phi.i32("expert_gating_func", {2});
+  phi.missing_key("expert_used_count");
+  phi.factors("rope_factors_short.weight", {0.0f, kNan});
+  add_copy(phi, "blk.0.ffn_gate_inp.bias", "blk.0.attn_norm.bias");
+  add_copy(phi, "blk.1.ffn_up.weight", "blk.1.attn_q.weight");
+  add_copy(Liar("qwen3moe", files), "blk.1.ffn_norm.bias", "blk.1.ffn_norm.weight");
+
   const Liar olmo("olmo2", files);
   for (const char* name : {"blk.0.post_attention_norm.weight", "blk.1.attn_q_norm.weight"}) olmo.tensor(name);
   add_copy(olmo, "blk.0.attn_norm.weight", "blk.0.post_attention_norm.weight");

@@ -177,6 +177,7 @@ struct LayerSources {
       latent_up = random_matrix(kind.down, kind.width, kind.latent, 93);
     }
     if (kind.has_biases) {
+      norm_bias = noise_row(69, 0, kind.width);
       router_bias = noise_row(72, 0, kind.num_experts);
       gate_bias = noise_row(73, 0, kind.num_experts * kind.hidden);
       up_bias = noise_row(74, 0, kind.num_experts * kind.hidden);
@@ -196,7 +197,7 @@ struct LayerSources {
   }
 
   LayerKind kind;
-  std::vector<float> norm, router_bias, gate_bias, up_bias, down_bias, output_scale;
+  std::vector<float> norm, norm_bias, router_bias, gate_bias, up_bias, down_bias, output_scale;
   OwnedMatrix router, shared_gate, shared_up, shared_down, shared_router, latent_down, latent_up;
   std::vector<OwnedMatrix> gate, up, down;
   std::vector<std::vector<float>> own_norms;  // router, shared, behind the experts, the shared one and both
@@ -220,7 +221,7 @@ std::vector<float> run_experts(Backend& backend, const LayerSources& layer, std:
                                    down = prepare_all(layer.down);
   Routing routing = layer.kind.routing;
   routing.num_used = layer.kind.num_used;
-  ExpertWeights weights{.norm = {.weight = layer.norm, .epsilon = 1e-6f},
+  ExpertWeights weights{.norm = {.weight = layer.norm, .epsilon = 1e-6f, .bias = layer.norm_bias},
                         .router = prepare(layer.router),
                         .router_bias = layer.router_bias,
                         .routing = routing,

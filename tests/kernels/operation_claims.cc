@@ -282,10 +282,12 @@ TEST_P(OperationClaims, LogitsOfChosenRowsEqualTheReference) {
 
 TEST_P(OperationClaims, HiddenStatesOfChosenRowsEqualTheReference) {
   for (const NormKind kind : {NormKind::kRms, NormKind::kLayer}) {
-    Comparison(GetParam(), {.shape = shape_of_width(576, 600), .num_rows = 9})
-        .expect(1e-5, [&](TestBackend& on) {
-          return run_hidden_states(on, kind, {8, 0, 1, 2, 5});
-        });
+    for (const bool has_bias : {false, true}) {
+      Comparison(GetParam(), {.shape = shape_of_width(576, 600), .num_rows = 9})
+          .expect(1e-5, [&](TestBackend& on) {
+            return run_hidden_states(on, kind, has_bias, {8, 0, 1, 2, 5});
+          });
+    }
   }
 }
 

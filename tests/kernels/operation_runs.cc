@@ -220,7 +220,7 @@ std::vector<float> run_feed_forward_input(TestBackend& backend, const FeedForwar
       {weight.span(), 1e-5f, kind.norm}, kind.has_gate ? gate_matrix.get() : nullptr, up_matrix.get()};
   weights.activation = kind.activation;
   if (kind.has_bias) {
-    if (kind.norm == NormKind::kLayer) weights.norm.bias = bias.span();
+    weights.norm.bias = bias.span();
     if (kind.has_gate) weights.gate_bias = gate_bias.span();
     weights.up_bias = up_bias.span();
   }
@@ -228,14 +228,14 @@ std::vector<float> run_feed_forward_input(TestBackend& backend, const FeedForwar
   return out.read(backend);
 }
 
-std::vector<float> run_hidden_states(TestBackend& backend, NormKind kind,
+std::vector<float> run_hidden_states(TestBackend& backend, NormKind kind, bool has_bias,
                                      const std::vector<std::int32_t>& rows) {
   constexpr std::int64_t kWidth = 576;
   const Rows weight(*backend, some_rows(50, 1, kWidth, 1.0f, 1.5f), kWidth),
       bias(*backend, noise_row(4, 0, kWidth), kWidth),
       x(*backend, some_rows(73, 9, kWidth, 3.0f, 2.0f), kWidth);
   NormWeights norm{weight.span(), 1e-5f, kind};
-  if (kind == NormKind::kLayer) norm.bias = bias.span();
+  if (has_bias) norm.bias = bias.span();
   std::vector<float> out(rows.size() * static_cast<std::size_t>(kWidth));
   backend->hidden_states(norm, x.view(), rows, view(out, kWidth));
   return out;

@@ -74,7 +74,7 @@ std::vector<float> run_feed_forward_input(TestBackend& backend, const FeedForwar
                                           std::int64_t num_rows);
 
 // Of the chosen ones of 9 rows of 576.
-std::vector<float> run_hidden_states(TestBackend& backend, NormKind kind,
+std::vector<float> run_hidden_states(TestBackend& backend, NormKind kind, bool has_bias,
                                      const std::vector<std::int32_t>& rows);
 
 struct Logits {

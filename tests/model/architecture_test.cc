@@ -190,6 +190,8 @@ TEST(Architectures, GiveTheSameBitsForEveryChunkAndBlockSize) {
                            "mistral4",
                            "nemotron_h",
                            "phi3_with_window",
+                           "phimoe",
+                           "phimoe_odd_sizes",
                            "qwen3",
                            "qwen35",
                            "qwen35_odd_sizes",
@@ -249,6 +251,7 @@ TEST(Architectures, AreTheSameOnEveryBackendForQuantisedWeights) {
                            "olmoe",
                            "phi3",
                            "phi3_with_window",
+                           "phimoe",
                            "qwen2",
                            "qwen3",
                            "qwen35",
@@ -289,7 +292,7 @@ TEST(Architectures, ARouterOfQuantisedWeightsMeetsRowsThatAreNotRounded) {
 // What the picker and the memory plan say before loading, and what loading reports on its way.
 TEST(Architectures, ExpertsAreCountedBeforeAndAfterLoadingAndCanBeCancelledOneByOne) {
   const test::TemporaryFolder folder;
-  for (const char* name : {"qwen3moe", "qwen3moe_packed", "glm4moe", "gemma4_experts", "qwen35moe",
+  for (const char* name : {"qwen3moe", "qwen3moe_packed", "glm4moe", "gemma4_experts", "phimoe", "qwen35moe",
                            "qwen3next_packed", "deepseek2", "deepseek2_joint"}) {
     test::make_tiny_model(test::tiny_model(name)).write(folder / name);
     const auto file = GgufFile::open(folder / name);
@@ -394,11 +397,10 @@ TEST(Architectures, NameTheTensorThatIsMissingOrHasAnotherShape) {
       less["tensors"].erase(i);
       const auto missing = found_tensors(test::make_tiny_model(less), folder / "model.gguf");
       const bool has_norm_biases = find_architecture(architecture)->has_norm_biases;
-      const bool is_of_norm =
-          name.find("norm.") != std::string::npos && has_norm_biases;  // LayerNorm has one
+      const bool is_of_norm = name.find("norm.") != std::string::npos && has_norm_biases;
       const bool needs_biases = is_of_norm || name.ends_with("ssm_dt.bias") || architecture == "gpt2" ||
                                 architecture == "gpt-oss" || architecture == "opt" ||
-                                architecture == "starcoder2";
+                                architecture == "phimoe" || architecture == "starcoder2";
       // Values come from keys, and scales are 1, where a file of gemma4 has none.
       const bool is_extra = architecture == "gemma4" &&
                             (name.ends_with("attn_v.weight") || name.ends_with("layer_output_scale.weight") ||
@@ -532,8 +534,8 @@ TEST(Architectures, AreFoundByNameAndListedInOneSentence) {
             "cohere2, command-r, deepseek2, ernie4_5, exaone4, falcon-h1, gemma, gemma2, "
             "gemma3, gemma4, glm4, glm4moe, gpt-oss, gpt2, granite, granitehybrid, "
             "granitemoe, hunyuan-dense, lfm2, lfm2moe, llama, llama4, minicpm, mistral3, "
-            "mistral4, muse-glimmer, nemotron_h, nemotron_h_moe, olmo2, olmoe, opt, phi3, qwen2, "
-            "qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, stablelm and "
+            "mistral4, muse-glimmer, nemotron_h, nemotron_h_moe, olmo2, olmoe, opt, phi3, phimoe, "
+            "qwen2, qwen3, qwen35, qwen35moe, qwen3moe, qwen3next, seed_oss, smollm3, stablelm and "
             "starcoder2");
   for (const Architecture& architecture : architectures())
     EXPECT_EQ(find_architecture(architecture.name), &architecture);

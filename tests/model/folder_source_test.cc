@@ -416,6 +416,7 @@ TEST(FolderSource, WhatIsWrongWithAConfigurationIsOneSentence) {
   const Case kCases[] = {
       {"model_type", kAbsent, "model_type is missing; supported are"},
       {"model_type", "bert", "model_type is \"bert\"; supported are"},
+      {"model_type", "phimoe", "model_type is \"phimoe\"; supported are"},
       {"model_type", 7, "model_type is not a text"},
       {"model_type", "llama\x1b[0m", "model_type is \"llama\\x1b[0m\""},
       {"hidden_size", kAbsent, "hidden_size is missing"},

@@ -1003,7 +1003,7 @@ TEST(ModelConfig, Gemma3HasGlobalLayersOfTheirOwnRotation) {
 }
 
 TEST(ModelConfig, WindowsOfEveryLayerAreComputedWhereTheArchitectureHasThem) {
-  for (const std::string name : {"llama", "phi3"}) {
+  for (const std::string name : {"llama", "phi3", "phimoe"}) {
     const ModelConfig config = config_of(valid_of(name).set(name + ".attention.sliding_window", 2047u));
     EXPECT_EQ(windowed_layers(config), "wwwwwwww");
     EXPECT_EQ(windowed_layers(config_of(valid_of(name).set(name + ".attention.sliding_window", 0u))),

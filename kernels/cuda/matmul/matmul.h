@@ -66,7 +66,7 @@ struct ProductInput {
   const float* norm = nullptr;
   float norm_epsilon = 0.0f;
   NormKind norm_kind = NormKind::kRms;
-  const float* norm_bias = nullptr;  // of kLayer; null: none
+  const float* norm_bias = nullptr;  // null: none
 };
 
 // What becomes of a sum: it is stored, added to what stands there, or stored as backend.h's
