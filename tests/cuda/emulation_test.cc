@@ -276,6 +276,54 @@ TEST_F(Emulation, ATensorCoreStepIsAProduct) {
   }
 }
 
+// A [16][32] · B [32][8] of signed bytes, begun with sums: in one step of 32 columns, and in two of 16. B
+// stands as its columns. The fragments are loaded as a kernel does: rows of 16 bytes are rows of eight pairs.
+__global__ void byte_steps(const std::int8_t* a, const std::int8_t* columns_of_b, const int* begin, int* c) {
+  auto* const shared = dynamic_shared<std::int8_t>();
+  const unsigned lane = threadIdx.x;
+  for (unsigned i = lane; i < 512; i += 32) shared[i] = a[i];
+  for (unsigned i = lane; i < 256; i += 32) shared[512 + i] = columns_of_b[i];
+  __syncwarp();
+  std::uint32_t fragment_a[4], fragment_b[2];
+  load_matrices_x4(fragment_a, shared + (lane % 16) * 32 + lane / 16 * 16);
+  load_matrices_x2(fragment_b, shared + 512 + (lane % 8) * 32 + lane / 8 % 2 * 16);
+  int start[4], whole[4], halves[4];
+  const auto place = [lane](unsigned i) { return (lane / 4 + (i < 2 ? 0 : 8)) * 8 + lane % 4 * 2 + i % 2; };
+  for (unsigned i = 0; i < 4; ++i) start[i] = begin[place(i)];
+  multiply_step_s8_k32(whole, fragment_a, fragment_b, start);
+  multiply_step_s8_k16(halves, fragment_a[0], fragment_a[1], fragment_b[0], start);
+  multiply_step_s8_k16(halves, fragment_a[2], fragment_a[3], fragment_b[1], halves);
+  for (unsigned i = 0; i < 4; ++i) c[place(i)] = whole[i], c[128 + place(i)] = halves[i];
+}
+
+TEST_F(Emulation, AStepOfSignedBytesIsAProduct) {
+  PinnedMemory staging = PinnedMemory::allocate(768 + 512, "test").value();
+  const DeviceMemory in = DeviceMemory::allocate(768 + 512, "test").value(), out = numbers(256);
+  std::int8_t* const a = staging.as<std::int8_t>();
+  std::int8_t* const b = a + 512;
+  int* const begin = staging.as<int>() + 768 / 4;
+  // Every byte is somewhere; the first row and column hold the least ones alone, whose product is the
+  // largest.
+  for (int i = 0; i < 512; ++i)
+    a[i] = static_cast<std::int8_t>(i < 32 ? -128 : (i * 89 + i / 32) % 256 - 128);
+  for (int i = 0; i < 256; ++i)
+    b[i] = static_cast<std::int8_t>(i < 32 ? -128 : (i * 57 + i / 32) % 256 - 128);
+  for (int i = 0; i < 128; ++i) begin[i] = 1000000 * i - 7;
+  stream.copy(in.data(), staging.data(), 768 + 512);
+  launch(byte_steps, {.grid = dim3(1), .block = dim3(32), .shared_bytes = 768}, stream, in.as<std::int8_t>(),
+         in.as<std::int8_t>() + 512, in.as<int>() + 768 / 4, out.as<int>());
+  const auto c = read<int>(out);
+  for (int row = 0; row < 16; ++row) {
+    for (int column = 0; column < 8; ++column) {
+      int sum = begin[row * 8 + column];
+      for (int k = 0; k < 32; ++k) sum += a[row * 32 + k] * b[column * 32 + k];
+      const auto place = static_cast<std::size_t>(row * 8 + column);
+      EXPECT_EQ(c[place], sum) << row << " " << column;
+      EXPECT_EQ(c[128 + place], sum) << row << " " << column << ", in two halves";
+    }
+  }
+}
+
 TEST_F(Emulation, AStreamDoesNotSeeWhatItDidNotWaitFor) {
   for (const StreamOrder order : {StreamOrder::kWhenNeeded, StreamOrder::kAtOnce}) {
     emulation::settings().stream_order = order;

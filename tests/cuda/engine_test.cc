@@ -123,6 +123,7 @@ TEST_F(CudaEngine, SwappingChangesNoToken) {
   EngineOptions options = small_options(kernels::TensorType::kQ4_1);
   options.deterministic = true;
   options.preemption_mode = PreemptionPolicy::kSwap;
+  options.admission_reserve = AdmissionReserve::kOnePercent;  // looking ahead would admit nobody too many
   const std::vector<GenerationRequest> requests = {request(1, 30, 12, 2), request(2, 28, 12, 2),
                                                    request(3, 26, 12)};
   const auto large = open_engine(options, Device::kCuda);

@@ -43,7 +43,8 @@ float half_step(HalfParts parts) { return parts == HalfParts::kOne ? 7e-4f : 4e-
 
 // The bound of one product, by the way that it goes.
 float bound_for(TensorType type, ProductPath path, HalfParts parts) {
-  if (type == TensorType::kF32 || path == ProductPath::kVector) return 5e-6f;
+  const bool has_integers = is_quantised(type) && path != ProductPath::kLibrary;
+  if (type == TensorType::kF32 || path == ProductPath::kVector || has_integers) return 5e-6f;
   if (type == TensorType::kBF16) return parts == HalfParts::kOne ? 3e-3f : 2e-5f;
   if (type == TensorType::kF16 && parts == HalfParts::kTwo) return 5e-6f;
   return half_step(parts);
@@ -136,7 +137,7 @@ class Bench {
 };
 
 Activation rounding_for(const ProductPlan& plan) {
-  return plan.path == ProductPath::kVector ? Activation::kInt16 : Activation::kF32;
+  return plan.path == ProductPath::kLibrary ? Activation::kF32 : Activation::kInt16;
 }
 
 void expect_product(Bench& bench, const OwnedMatrix& weights, std::int32_t rows, HalfParts parts) {
@@ -195,7 +196,7 @@ TEST(WeightPlanes, AreHardlyLargerThanTheFile) {
 TEST(ProductPlan, DependsOnTheShapeAloneWhenDeterministic) {
   const ProductOptions options{.deterministic = true, .num_multiprocessors = 132};
   for (const TensorType type : testing::kEveryTensorType) {
-    if (type == TensorType::kF32) continue;
+    if (type == TensorType::kF32 || is_quantised(type)) continue;
     for (const std::int64_t outputs : {64, 4096, 14336}) {
       const ProductPlan one = plan_product(type, 1, outputs, 4096, options);
       EXPECT_EQ(one.path, ProductPath::kTiles);
@@ -248,7 +249,7 @@ TEST(Products, InPiecesOfTheInnerDimensionAreThoseOfTheReference) {
   Bench bench({.half_parts = HalfParts::kOne, .num_multiprocessors = 132}, 64, 4096, 64);
   for (const TensorType type : {TensorType::kQ4_0, TensorType::kQ6_K, TensorType::kF16}) {
     const OwnedMatrix weights = random_matrix(type, 40, 4096, 6);
-    ASSERT_EQ(bench.plan(weights, 12).splits, 8);
+    ASSERT_EQ(bench.plan(weights, 12).splits, type == TensorType::kF16 ? 8 : 4);
     for (const std::int32_t rows : {12, 33}) expect_product(bench, weights, rows, HalfParts::kOne);
   }
 }
@@ -378,7 +379,9 @@ void expect_gate_and_up(cublasLtHandle_t library, TensorType gate_type, TensorTy
   for (std::size_t i = 0; i < expected.size(); ++i)
     expected[i] = static_cast<float>(gates[i] / (1.0 + std::exp(-double{gates[i]})) * double{expected[i]});
   const bool has_bfloats = gate_type == TensorType::kBF16;
-  const float bound = plan.path == ProductPath::kVector ? 2e-5f : has_bfloats ? 6e-3f : 2e-3f;
+  const bool has_integers =
+      is_quantised(gate_type) && is_quantised(up_type) && plan.path != ProductPath::kLibrary;
+  const float bound = plan.path == ProductPath::kVector || has_integers ? 2e-5f : has_bfloats ? 6e-3f : 2e-3f;
   expect_near(out.read(), expected, bound,
               name_of(gate_type) + " and " + name_of(up_type) + ", " + std::to_string(rows) + " rows");
 }
@@ -413,6 +416,38 @@ TEST(Products, OfARowAreTheSameInEveryBatchWhenDeterministic) {
       const std::vector<float> got = bench.multiply(weights, some);
       EXPECT_TRUE(testing::same_bits(got.data(), all.data() + first * 40, count * 40))
           << name_of(type) << " rows from " << first;
+    }
+  }
+}
+
+// Whatever the number of rows, and whether blocks divide the inner dimension: on 40 multiprocessors they do,
+// on one they do not. A height at a time, with rows to spare or none.
+TEST(Products, OfQuantisedWeightsAreTheSameBitsInVectorsAndInTilesOfEveryHeight) {
+  struct Case {
+    TensorType type;
+    std::int64_t columns;
+    std::int32_t multiprocessors, rows;
+  };
+  constexpr std::int64_t kOutputs = 70;
+  std::vector<Case> cases;
+  for (const TensorType type : testing::kEveryTensorType) {
+    if (!is_quantised(type)) continue;
+    for (const std::int64_t columns : {288, 2304}) {
+      for (const std::int32_t multiprocessors : {1, 40}) {
+        for (const std::int32_t rows : {2, 3, 5, 8, 9, 16, 17, 33, 64, 65, 130})
+          cases.push_back({type, columns_for(type, columns), multiprocessors, rows});
+      }
+    }
+  }
+  for (const auto& [type, columns, multiprocessors, rows] : test::some_of(cases, 43)) {
+    const OwnedMatrix weights = random_matrix(type, kOutputs, columns, 51);
+    Bench bench({.num_multiprocessors = multiprocessors}, 160, 2304, kOutputs);
+    const std::vector<float> input = activations(rows, columns, 52), got = bench.multiply(weights, input);
+    for (std::int32_t row = 0, count = 1; row < rows; row += count, count = std::min(4, rows - row)) {
+      const std::vector<float> some(input.begin() + row * columns, input.begin() + (row + count) * columns),
+          expected = bench.multiply(weights, some);
+      ASSERT_TRUE(testing::same_bits(got.data() + row * kOutputs, expected.data(), count * kOutputs))
+          << name_of(type) << ", " << columns << " columns, rows from " << row << " of " << rows;
     }
   }
 }

@@ -436,6 +436,43 @@ void combine_multiply(void* const (&lanes)[32], unsigned) {
   }
 }
 
+struct ByteStep {
+  int* sums;
+  const std::uint32_t *a, *b;
+  const int* c;
+  int num_sixteens;
+};
+
+// Sums as the hardware's, modulo 2^32. `c` may be `sums`.
+void combine_byte_steps(void* const (&lanes)[32], unsigned) {
+  int a[16][32] = {}, b[32][8] = {};
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const auto& mine = *static_cast<const ByteStep*>(lanes[lane]);
+    const unsigned g = lane / 4, t = lane % 4;
+    const auto byte = [](std::uint32_t word, unsigned i) {
+      return static_cast<std::int8_t>(word >> (8 * i));
+    };
+    for (unsigned i = 0; i < 4; ++i) {
+      for (unsigned sixteen = 0; sixteen < static_cast<unsigned>(mine.num_sixteens); ++sixteen) {
+        const unsigned k = 16 * sixteen + 4 * t + i;
+        a[g][k] = byte(mine.a[2 * sixteen], i);
+        a[g + 8][k] = byte(mine.a[2 * sixteen + 1], i);
+        b[k][g] = byte(mine.b[sixteen], i);
+      }
+    }
+  }
+  for (unsigned lane = 0; lane < 32; ++lane) {
+    const auto& mine = *static_cast<const ByteStep*>(lanes[lane]);
+    const unsigned g = lane / 4, t = lane % 4;
+    for (unsigned i = 0; i < 4; ++i) {
+      const unsigned row = i < 2 ? g : g + 8, column = 2 * t + i % 2;
+      auto sum = static_cast<std::uint32_t>(mine.c[i]);
+      for (unsigned k = 0; k < 32; ++k) sum += static_cast<std::uint32_t>(a[row][k] * b[k][column]);
+      mine.sums[i] = static_cast<int>(sum);
+    }
+  }
+}
+
 }  // namespace
 
 void load_matrices(std::uint32_t* out, const void* row, int num_matrices, bool transposed) {
@@ -451,6 +488,12 @@ void multiply_step(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32
                    float (*widen)(std::uint16_t)) {
   MultiplyStep argument{c, a, b, widen};
   warp_collective(0xffffffffu, &combine_multiply, &argument);
+}
+
+void multiply_step_s8(int (&sums)[4], const std::uint32_t* a, const std::uint32_t* b, int num_sixteens,
+                      const int (&c)[4]) {
+  ByteStep argument{sums, a, b, c, num_sixteens};
+  warp_collective(0xffffffffu, &combine_byte_steps, &argument);
 }
 
 }  // namespace octavo::emulation

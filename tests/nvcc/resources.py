@@ -17,8 +17,9 @@ _OF_KV = [("f16, fp8", "f16|e4m3|e5m2"), ("bf16, int8", "bf16|int8"), ("f32", "f
 _LINES = [
     *((f"vector, quantised, {rows} rows".replace("1 rows", "1 row"), rf"vector_quantised<quantised, {rows}>") for rows in (1, 2, 4)),
     *((f"vector, unquantised, {rows} rows".replace("1 rows", "1 row"), rf"vector_numbers<\w+, {rows}>") for rows in (1, 4, 8)),
-    *((f"tiles of {8 * eights} rows, {what}", rf"multiply_tiles<{types}, {eights}>")
-      for what, types in (("quantised", "quantised"), ("f16 and bf16", "b?f16")) for eights in (1, 2, 4, 8)),
+    *((f"tiles of {8 * eights} rows, {what}", rf"{kernel}<{types}, {eights}>")
+      for what, kernel, types in (("quantised", "multiply_integer_tiles", "quantised"), ("f16 and bf16", "multiply_tiles", "b?f16"))
+      for eights in (1, 2, 4, 8)),
     ("expand", r"expand_rows<\w+>"),
     ("finish", r"finish_products"),
     ("prepare rows", r"prepare_rows_kernel"),

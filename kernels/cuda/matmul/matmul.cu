@@ -27,7 +27,7 @@ std::int64_t wanted_blocks(const ProductOptions& options) {
   return 2 * std::int64_t{options.num_multiprocessors};
 }
 
-// Enough blocks for the whole device, and no more: each costs a pass over its sums.
+// Enough blocks for the whole device, and no more: each costs a pass over its sums. Of float tiles.
 std::int32_t splits_for(std::int64_t tiles, std::int64_t columns, const ProductOptions& options) {
   const std::int64_t chunks = num_pieces(columns, kTileColumns);
   const std::int64_t splits =
@@ -35,38 +35,62 @@ std::int32_t splits_for(std::int64_t tiles, std::int64_t columns, const ProductO
   return static_cast<std::int32_t>(std::max<std::int64_t>(splits, 1));
 }
 
-// Two parts of 64 rows would not fit the shared memory of every device.
-std::int32_t tile_rows_for(std::int32_t rows, const ProductOptions& options) {
-  const std::int32_t most = options.half_parts == HalfParts::kTwo ? kMostTileRows / 2 : kMostTileRows;
+std::int32_t tile_rows_for(std::int32_t rows, std::int32_t most) {
   std::int32_t tile_rows = 8;
   while (tile_rows < rows && tile_rows < most) tile_rows *= 2;
   return tile_rows;
 }
 
-// Deterministic splits know the shape of the weights alone.
+// Sections are a function of the columns alone, so that dividing them or not gives the same sums. They are
+// divided where all their blocks run at once.
+ProductPlan integer_tiles_plan(std::int32_t rows, std::int64_t outputs, std::int64_t columns,
+                               const ProductOptions& options) {
+  const std::int32_t tile_rows = tile_rows_for(rows, kMostTileRows);
+  const std::int64_t tiles =
+      std::int64_t{num_pieces(outputs, tile_outputs(true, tile_rows))} * num_pieces(rows, tile_rows);
+  const std::int32_t sections = sections_of(padded_columns(columns)).count;
+  const bool are_divided =
+      tiles * sections <= std::int64_t{integer_tiles_at_once(tile_rows)} * options.num_multiprocessors;
+  return {ProductPath::kTiles, tile_rows, are_divided ? sections : 1};
+}
+
+// Deterministic splits know the shape of the weights alone. Two parts of 64 rows would not fit the shared
+// memory of every device.
+ProductPlan float_tiles_plan(std::int32_t rows, std::int64_t outputs, std::int64_t columns,
+                             const ProductOptions& options) {
+  const std::int32_t most = options.half_parts == HalfParts::kTwo ? kMostTileRows / 2 : kMostTileRows;
+  const std::int32_t tile_rows = tile_rows_for(rows, most);
+  const std::int64_t tiles =
+      options.deterministic
+          ? num_pieces(outputs, kLeastTileOutputs)
+          : std::int64_t{num_pieces(outputs, tile_outputs(false, tile_rows))} * num_pieces(rows, tile_rows);
+  return {ProductPath::kTiles, tile_rows, splits_for(tiles, columns, options)};
+}
+
 ProductPlan tiles_plan(TensorType type, std::int32_t rows, std::int64_t outputs, std::int64_t columns,
                        const ProductOptions& options) {
-  const std::int32_t tile_rows = tile_rows_for(rows, options);
-  const std::int64_t tiles = options.deterministic ? num_pieces(outputs, kLeastTileOutputs)
-                                                   : num_pieces(outputs, tile_outputs(type, tile_rows)) *
-                                                         num_pieces(rows, tile_rows);
-  return {ProductPath::kTiles, tile_rows, splits_for(tiles, columns, options)};
+  return is_quantised(type) ? integer_tiles_plan(rows, outputs, columns, options)
+                            : float_tiles_plan(rows, outputs, columns, options);
 }
 
 unsigned form_for(TensorType type, const ProductPlan& plan) {
   if (type == TensorType::kF32) return kFloatRows;
-  if (plan.path == ProductPath::kVector) return is_quantised(type) ? kIntegerRows : kFloatRows;
+  if (is_quantised(type) && plan.path != ProductPath::kLibrary) return kIntegerRows;
+  if (plan.path == ProductPath::kVector) return kFloatRows;
   return type == TensorType::kBF16 ? kBfloatRows : kHalfRows;
 }
 
-// Rows first, first + 1, ... of prepared ones.
+std::int64_t filled_up_rows(std::int64_t rows) { return (rows + 7) / 8 * 8; }
+
+// Rows first, first + 1, ... of prepared ones. REQUIRES: a multiple of eight.
 PreparedRows rows_from(PreparedRows rows, std::int64_t first, std::int64_t count) {
   const std::int64_t numbers = first * rows.stride, groups = first * (rows.stride / kGroupColumns);
   rows.num_rows = static_cast<std::int32_t>(count);
   if (rows.floats != nullptr) rows.floats += numbers;
   if (rows.halves != nullptr) rows.halves += numbers, rows.half_factors += first;
   if (rows.bfloats != nullptr) rows.bfloats += numbers;
-  rows.integers += 4 * groups, rows.integer_scales += groups, rows.integer_sums += groups;
+  if (rows.integers != nullptr)
+    rows.integers += 4 * groups, rows.integer_scales += first, rows.integer_sums += first;
   return rows;
 }
 
@@ -215,6 +239,7 @@ class Products final : public MatrixProducts {
     rows.halves = scratch_.halves.as<std::uint16_t>();
     rows.half_factors = scratch_.half_factors.as<float>();
     rows.bfloats = scratch_.bfloats.as<std::uint16_t>();
+    rows.scale_stride = filled_up_rows(rows.num_rows);
     rows.integers = scratch_.integers.as<uint4>();
     rows.integer_scales = scratch_.integer_scales.as<float>();
     rows.integer_sums = scratch_.integer_sums.as<int2>();
@@ -262,7 +287,8 @@ class Products final : public MatrixProducts {
         std::any_of(planned.begin(), planned.end(), [](const Planned& each) { return each.plan.splits > 1; });
     std::int64_t most = rows.num_rows;
     if (planned.front().plan.path == ProductPath::kVector) most = kVectorRows;
-    if (is_split && options_.deterministic) most = kSplitRows;
+    const bool is_quantised_type = is_quantised(planned.front().product.weights->type());
+    if (is_split && options_.deterministic && !is_quantised_type) most = kSplitRows;
     for (std::int64_t first = 0; first < rows.num_rows; first += most) {
       function(first, rows_from(rows, first, std::min(most, rows.num_rows - first)));
     }
@@ -274,7 +300,8 @@ class Products final : public MatrixProducts {
       launch_vector(stream_, type, targets, rows);
     } else {
       const SplitScratch split{scratch_.partials.as<float>(), scratch_.counters.as<std::uint32_t>()};
-      launch_tiles(stream_, type, planned.plan.tile_rows, targets, rows, split);
+      const auto start = is_quantised(type) ? launch_integer_tiles : launch_float_tiles;
+      start(stream_, type, planned.plan.tile_rows, targets, rows, split);
     }
   }
 
@@ -394,18 +421,21 @@ class Products final : public MatrixProducts {
   }
 
   Result<void> reserve_rows(const StepShape& shape) {
-    const std::int64_t numbers = most_rows_ * most_columns_,
-                       groups = kVectorRows * (most_columns_ / kGroupColumns);
+    const std::int64_t numbers = most_rows_ * most_columns_;
     const std::int64_t half_bytes = numbers * 2 * static_cast<std::int64_t>(options_.half_parts);
-    OCTAVO_TRY_VOID(take(scratch_.halves, half_bytes));
-    OCTAVO_TRY_VOID(take(scratch_.half_factors, most_rows_ * 4));
+    if (shape.has_unquantised_weights || library_ != nullptr) {
+      OCTAVO_TRY_VOID(take(scratch_.halves, half_bytes));
+      OCTAVO_TRY_VOID(take(scratch_.half_factors, most_rows_ * 4));
+    }
     if (shape.has_unquantised_weights) {
       OCTAVO_TRY_VOID(take(scratch_.bfloats, half_bytes));
       OCTAVO_TRY_VOID(take(scratch_.floats, numbers * 4));
     }
-    OCTAVO_TRY_VOID(take(scratch_.integers, groups * 64));
-    OCTAVO_TRY_VOID(take(scratch_.integer_scales, groups * 4));
-    return take(scratch_.integer_sums, groups * 8);
+    if (!shape.has_quantised_weights) return {};
+    const std::int64_t group_scales = filled_up_rows(most_rows_) * (most_columns_ / kGroupColumns);
+    OCTAVO_TRY_VOID(take(scratch_.integers, numbers * 2));
+    OCTAVO_TRY_VOID(take(scratch_.integer_scales, group_scales * 4));
+    return take(scratch_.integer_sums, group_scales * 8);
   }
 
   // At most wanted_blocks() for each target of a launch; and for each row tile, where splits do not depend on
@@ -446,7 +476,7 @@ ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t output
   if (type == TensorType::kF32) {
     return {has_library && rows > kVectorRows ? ProductPath::kLibrary : ProductPath::kVector};
   }
-  if (options.deterministic) return tiles_plan(type, rows, outputs, columns, options);
+  if (options.deterministic && !is_quantised(type)) return tiles_plan(type, rows, outputs, columns, options);
   if (rows <= (is_quantised(type) ? kMostVectorRowsQuantised : kMostVectorRows))
     return {ProductPath::kVector};
   const std::int32_t library_rows = is_quantised(type) ? kLibraryRowsQuantised : kLibraryRows;

@@ -7,17 +7,17 @@
 //            (Activation::kInt16 in backend.h) with exact integer sums: two 8-bit dot products for each four
 //            weights cost less than one conversion to float. Other weights are expanded to float and meet
 //            floats.
-//   tiles    More rows, and always with `deterministic`: tensor cores; weights as float16 (bfloat16 weights
-//            as they are), activations as one 16-bit number, or as two whose sum has 22 (bfloat16: 16) bits
-//            (`HalfParts`).
+//   tiles    More rows, and always of unquantised weights with `deterministic`: tensor cores. Quantised
+//            weights meet the same integers as above. Float16 and bfloat16 weights meet activations of one
+//            such number, or of two whose sum has 22 (bfloat16: 16) bits (`HalfParts`).
 //   library  many rows: cuBLASLt; quantised weights are expanded in pieces that stay in the second-level
 //            cache. Left out without a handle, and with `deterministic`.
 // Float32 weights know vector and library only; without a library they go eight rows at a time.
 //
 // Numbers. Every output is summed up in an order that depends on its weights' shape, the way and nothing
-// else; in tiles and vectors a row's result does not depend on the other rows. Which way is taken depends on
-// the number of rows, but for `deterministic`. A float16 operand is scaled by a power of two for each row, so
-// that no finite activation overflows.
+// else; in tiles and vectors a row's result does not depend on the other rows, and of quantised weights both
+// give the same bits. Which way is taken depends on the number of rows, but for `deterministic`. A float16
+// operand is scaled by a power of two for each row, so that no finite activation overflows.
 //
 // Ownership: matrices own their device memory; a MatrixProducts owns its scratch, sized by reserve(), and
 // allocates nothing in a product. Thread: one. Errors: of preparing and reserving as Results; in a product
@@ -98,11 +98,11 @@ struct GateUpProduct {
   FeedForwardActivation activation = FeedForwardActivation::kSilu;
 };
 
-// How many 16-bit numbers stand for an activation in tiles and in the library's products. Of the default
-// model (Q4_1) the worst mean error of an entry's log-probabilities is 0.0020 without any rounding, 0.0031
-// with float16 weights, queries and softmax weights, and 0.0050 with activations of one float16 number too.
-// One is what other engines compute with, or less; two is for whoever asks for float activations, at twice
-// the steps of the tensor cores.
+// How many 16-bit numbers stand for an activation in tiles of unquantised weights and in the library's
+// products. Of the default model (Q4_1) the worst mean error of an entry's log-probabilities is 0.0020
+// without any rounding, 0.0031 with float16 weights, queries and softmax weights, and 0.0050 with activations
+// of one float16 number too. One is what other engines compute with, or less; two is for whoever asks for
+// float activations, at twice the steps of the tensor cores.
 enum class HalfParts : std::uint8_t { kOne = 1, kTwo = 2 };
 
 struct ProductOptions {

@@ -27,8 +27,9 @@ struct PreparedRows {
   float* half_factors = nullptr;     // [rows]
   std::uint16_t* bfloats = nullptr;  // bfloat16 [parts][rows][stride]
   // Activation::kInt16: 256 * high + low, both signed bytes: [rows][high 0..15, high 16..31, low 0..15,
-  // low 16..31][groups] of 16 bytes each, so that a warp's loads stand side by side; scales [rows][groups];
-  // sums of the first and of the last 16 integers [rows][groups].
+  // low 16..31][groups] of 16 bytes each, so that a warp's loads stand side by side; scales, and sums of the
+  // first and of the last 16 integers, [groups][scale_stride], zeros behind the last row.
+  std::int64_t scale_stride = 0;  // rows filled up to a multiple of 8
   uint4* integers = nullptr;
   float* integer_scales = nullptr;
   int2* integer_sums = nullptr;
@@ -73,11 +74,31 @@ inline constexpr int kVectorOutputs = 2;  // of a warp: they share what is read 
 inline constexpr int kTileThreads = 128, kTileColumns = 128;
 inline constexpr int kMostTileRows = 64, kLeastTileOutputs = 64, kMostTileOutputs = 128;
 
-// Of a block. Twice as many share what is read of the activations where there are registers for them: with
-// weights of fewer than eight bits. `tile_rows`: 8, 16, 32 or 64.
-constexpr int tile_outputs(TensorType type, int tile_rows) {
-  const bool is_wide = type == TensorType::kF16 || type == TensorType::kBF16 || type == TensorType::kQ8_0;
-  return is_wide || tile_rows < 32 ? kLeastTileOutputs : kMostTileOutputs;
+// Of a block, as far as there are registers for its sums: integers have two for each output, of a section and
+// of all sections before. `tile_rows`: 8, 16, 32 or 64.
+constexpr int tile_outputs(bool has_integers, int tile_rows) {
+  return has_integers && tile_rows == 32 ? kMostTileOutputs : kLeastTileOutputs;
+}
+constexpr int integer_tiles_at_once(int tile_rows) { return tile_rows < 32 ? 4 : 2; }
+
+// How an output of quantised weights is summed up, by every kernel and for every number of rows: a pair of
+// groups in one chain from zero on, the sums of a section's pairs one after the other, then those of the
+// sections. Sections are what blocks of tiles divide among them.
+inline constexpr std::int64_t kMostSections = 8, kFewestSectionPairs = 16;
+
+struct Sections {
+  std::int64_t pairs;   // of a row
+  std::int64_t length;  // pairs of a section, but of the last
+  std::int32_t count;
+};
+
+__host__ __device__ constexpr Sections sections_of(std::int64_t stride) {
+  const std::int64_t pairs = stride / kPairColumns, most = pairs / kFewestSectionPairs,
+                     wanted = most < 1               ? 1
+                              : most < kMostSections ? most
+                                                     : kMostSections;
+  const std::int64_t length = (pairs + wanted - 1) / wanted;
+  return {pairs, length, static_cast<std::int32_t>((pairs + length - 1) / length)};
 }
 
 // REQUIRES: all targets have the type; at most kVectorRows rows; integers (quantised types) or floats are
@@ -90,9 +111,17 @@ struct SplitScratch {
   std::uint32_t* counters = nullptr;  // zero between launches
 };
 
-// REQUIRES: halves are prepared (bfloats for bfloat16 weights). Not for float32 weights.
-void launch_tiles(Stream& stream, TensorType type, int tile_rows, const ProductTargets& targets,
-                  const PreparedRows& rows, const SplitScratch& scratch);
+// Of float16 and bfloat16 weights. REQUIRES: halves are prepared (bfloats for bfloat16 weights).
+void launch_float_tiles(Stream& stream, TensorType type, int tile_rows, const ProductTargets& targets,
+                        const PreparedRows& rows, const SplitScratch& scratch);
+
+// Of quantised weights. REQUIRES: integers are prepared; splits are 1 or those of sections_of(); row 0 is one
+// of a multiple of eight.
+void launch_integer_tiles(Stream& stream, TensorType type, int tile_rows, const ProductTargets& targets,
+                          const PreparedRows& rows, const SplitScratch& scratch);
+
+// Deals blocks to the targets of a launch of tiles. The number of blocks.
+std::int32_t deal_tiles(ProductTargets& targets, std::int64_t outputs_of_tile, std::int32_t row_tiles);
 
 // Expands weight rows [first, first + count) of a quantised matrix to float16 [count][stride].
 void launch_expand(Stream& stream, const WeightPlanes& planes, std::int64_t first, std::int64_t count,

@@ -108,9 +108,15 @@ __device__ void store_integers(const PreparedRows& rows, std::int64_t row, std::
   int sum = integer;
   for (int distance = 8; distance > 0; distance /= 2) sum += __shfl_xor_sync(kAllLanes, sum, distance);
   const int last_sum = __shfl_sync(kAllLanes, sum, 16);
+  const std::int64_t first = group * rows.scale_stride;
   if (lane == 0) {
-    rows.integer_scales[row * groups + group] = is_finite ? scale : __uint_as_float(0x7fc00000u);
-    rows.integer_sums[row * groups + group] = make_int2(sum, last_sum);
+    rows.integer_scales[first + row] = is_finite ? scale : __uint_as_float(0x7fc00000u);
+    rows.integer_sums[first + row] = make_int2(sum, last_sum);
+  }
+  const std::int64_t behind = row + lane;
+  if (row + 1 == rows.num_rows && lane > 0 && behind < rows.scale_stride) {
+    rows.integer_scales[first + behind] = 0.0f;
+    rows.integer_sums[first + behind] = make_int2(0, 0);
   }
 }
 

@@ -56,6 +56,15 @@ __device__ void prefetch_weights(const ProductTargets& targets, const WarpOutput
   }
 }
 
+__device__ void store_row(const ProductTargets& targets, const WarpOutputs& outputs, int row, float first,
+                          float second) {
+  const ProductTarget& target = targets.targets[outputs.target[0]];
+  if (outputs.first >= target.planes.rows) return;
+  if (targets.is_gate_up != 0) return store_gate_up(targets, row, outputs.first, first, second);
+  store_output(target, row, outputs.first, first);
+  if (outputs.first + 1 < target.planes.rows) store_output(target, row, outputs.first + 1, second);
+}
+
 template <int kRows>
 __device__ void store_sums(const ProductTargets& targets, const WarpOutputs& outputs, int num_rows,
                            float (&sums)[kVectorOutputs][kRows]) {
@@ -63,16 +72,42 @@ __device__ void store_sums(const ProductTargets& targets, const WarpOutputs& out
 #pragma unroll
   for (int r = 0; r < kRows; ++r) {
     const float first = warp_sum(sums[0][r]), second = warp_sum(sums[1][r]);
-    if (lane != r || r >= num_rows) continue;
-    const ProductTarget& target = targets.targets[outputs.target[0]];
-    if (outputs.first >= target.planes.rows) continue;
-    if (targets.is_gate_up != 0) {
-      store_gate_up(targets, r, outputs.first, first, second);
-      continue;
-    }
-    store_output(target, r, outputs.first, first);
-    if (outputs.first + 1 < target.planes.rows) store_output(target, r, outputs.first + 1, second);
+    if (lane == r && r < num_rows) store_row(targets, outputs, r, first, second);
   }
+}
+
+// Numbers in shared memory that a warp puts the sums of pairs and of sections in.
+template <int kRows>
+__host__ __device__ constexpr std::int64_t numbers_of_warp(const Sections& sections) {
+  return kVectorOutputs * kRows * (sections.pairs + kMostSections);
+}
+
+// Sums of pairs, [output][row][pair], to results, in the order of Sections: a lane to a section.
+template <int kRows>
+__device__ void store_sums_of_pairs(const ProductTargets& targets, const WarpOutputs& outputs, int num_rows,
+                                    const Sections& sections, float* sums) {
+  constexpr int kChains = kVectorOutputs * kRows;
+  const int lane = static_cast<int>(threadIdx.x % kWarp);
+  float* const of_sections = sums + kChains * sections.pairs;
+  __syncwarp();
+  for (int i = lane; i < kChains * kMostSections; i += static_cast<int>(kWarp)) {
+    const std::int64_t chain = i / kMostSections, first = i % kMostSections * sections.length,
+                       end = first + sections.length < sections.pairs ? first + sections.length
+                                                                      : sections.pairs;
+    if (chain % kRows >= num_rows) continue;
+    float sum = 0.0f;
+    for (std::int64_t pair = first; pair < end; ++pair) sum += sums[chain * sections.pairs + pair];
+    of_sections[i] = sum;
+  }
+  __syncwarp();
+  if (lane >= num_rows) return;
+  float totals[kVectorOutputs] = {};
+#pragma unroll
+  for (int i = 0; i < kVectorOutputs; ++i) {
+    for (int section = 0; section < sections.count; ++section)
+      totals[i] += of_sections[(i * kRows + lane) * kMostSections + section];
+  }
+  store_row(targets, outputs, lane, totals[0], totals[1]);
 }
 
 __device__ inline int dot_of_four(std::uint32_t weights, std::uint32_t activations, int sum) {
@@ -100,8 +135,8 @@ __device__ inline IntegerGroup load_integers(const PreparedRows& rows, std::int6
   const uint4* const pieces = rows.integers + row * 4 * groups + group;
   return {{__ldg(pieces), __ldg(pieces + groups)},
           {__ldg(pieces + 2 * groups), __ldg(pieces + 3 * groups)},
-          __ldg(rows.integer_scales + row * groups + group),
-          __ldg(rows.integer_sums + row * groups + group)};
+          __ldg(rows.integer_scales + group * rows.scale_stride + row),
+          __ldg(rows.integer_sums + group * rows.scale_stride + row)};
 }
 
 template <TensorType kType>
@@ -134,34 +169,46 @@ __global__ void __launch_bounds__(kVectorWarps* kWarp)
   const WarpOutputs outputs = outputs_of_warp(targets);
   prefetch_weights<kType>(targets, outputs);
   await_inputs();
-  const std::int64_t groups = rows.stride / kGroupColumns;
-  float sums[kVectorOutputs][kRows] = {};
-  // With few rows there are registers for several groups, whose loads are then under way together.
-#pragma unroll(kRows == 1 ? 4 : 2)
-  for (std::int64_t group = threadIdx.x % kWarp; group < groups; group += kWarp) {
-    RawGroup<kType> raw[kVectorOutputs];
+  const Sections sections = sections_of(rows.stride);
+  float* const sums = dynamic_shared<float>() + threadIdx.x / kWarp * numbers_of_warp<kRows>(sections);
+  // With one row there are registers for several pairs, whose loads are then under way together.
+#pragma unroll(kRows == 1 ? 2 : 1)
+  for (std::int64_t pair = threadIdx.x % kWarp; pair < sections.pairs; pair += kWarp) {
+    RawPair<kType> raw[kVectorOutputs];
 #pragma unroll
     for (int i = 0; i < kVectorOutputs; ++i) {
-      raw[i] = load_group<kType>(targets.targets[outputs.target[i]].planes, outputs.row[i], group);
+      raw[i] =
+          load_pair<kType>(targets.targets[outputs.target[i]].planes, outputs.row[i] * sections.pairs, pair);
     }
-    std::uint32_t words[kVectorOutputs][8];
-    GroupScales scales[kVectorOutputs];
+    float chains[kVectorOutputs][kRows] = {};
 #pragma unroll
-    for (int i = 0; i < kVectorOutputs; ++i) {
-      unpack_group<kType>(raw[i], words[i]);
-      scales[i] = scales_of_group<kType>(raw[i]);
-    }
-#pragma unroll
-    for (int r = 0; r < kRows; ++r) {
-      if (r >= rows.num_rows) break;
-      const IntegerGroup integers = load_integers(rows, r, group);
+    for (int group = 0; group < kPairGroups; ++group) {
+      std::uint32_t words[kVectorOutputs][8];
+      GroupScales scales[kVectorOutputs];
 #pragma unroll
       for (int i = 0; i < kVectorOutputs; ++i) {
-        sums[i][r] = add_group<kType>(words[i], scales[i], integers, sums[i][r]);
+        unpack_group<kType>(raw[i], group, words[i]);
+        scales[i] = scales_of_group(raw[i], group);
+      }
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        if (r >= rows.num_rows) break;
+        const IntegerGroup integers = load_integers(rows, r, pair * kPairGroups + group);
+#pragma unroll
+        for (int i = 0; i < kVectorOutputs; ++i) {
+          chains[i][r] = add_group<kType>(words[i], scales[i], integers, chains[i][r]);
+        }
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < kVectorOutputs; ++i) {
+#pragma unroll
+      for (int r = 0; r < kRows; ++r) {
+        if (r < rows.num_rows) sums[(i * kRows + r) * sections.pairs + pair] = chains[i][r];
       }
     }
   }
-  store_sums<kRows>(targets, outputs, rows.num_rows, sums);
+  store_sums_of_pairs<kRows>(targets, outputs, rows.num_rows, sections, sums);
 }
 
 // Eight weights as floats.
@@ -224,14 +271,17 @@ __global__ void __launch_bounds__(kVectorWarps* kWarp)
   store_sums<kRows>(targets, outputs, rows.num_rows, sums);
 }
 
-using VectorKernel = void (*)(const ProductTargets, const PreparedRows);
+struct VectorKernel {
+  void (*kernel)(const ProductTargets, const PreparedRows) = nullptr;
+  int rows = 0;  // that it is compiled for
+};
 
 template <TensorType kType, int kRows>
 VectorKernel vector_kernel() {
   if constexpr (is_quantised(kType)) {
-    return vector_quantised<kType, kRows>;
+    return {vector_quantised<kType, kRows>, kRows};
   } else {
-    return vector_numbers<kType, kRows>;
+    return {vector_numbers<kType, kRows>, kRows};
   }
 }
 
@@ -244,7 +294,7 @@ VectorKernel vector_kernel_for(int num_rows) {
   } else if constexpr (kType == TensorType::kF32) {
     return num_rows <= 4 ? vector_kernel<kType, 4>() : vector_kernel<kType, kVectorRows>();
   } else {
-    return nullptr;
+    return {};
   }
 }
 
@@ -255,7 +305,7 @@ VectorKernel vector_kernel_for(TensorType type, int num_rows) {
     case TensorType::kBF16: return vector_kernel_for<TensorType::kBF16>(num_rows);
     default: break;
   }
-  VectorKernel kernel = nullptr;
+  VectorKernel kernel;
   with_quantised_type(
       type, [&](auto constant) { kernel = vector_kernel_for<decltype(constant)::value>(num_rows); });
   return kernel;
@@ -271,9 +321,18 @@ void launch_vector(Stream& stream, TensorType type, const ProductTargets& target
     dealt.targets[i].first_block = static_cast<std::int32_t>(num_blocks);
     num_blocks += num_pieces(targets.targets[i].planes.rows, outputs_of_block);
   }
-  launch(vector_kernel_for(type, rows.num_rows),
-         {.grid = dim3(num_blocks), .block = dim3(kVectorWarps * kWarp), .awaits_inputs = true}, stream,
-         dealt, rows);
+  const VectorKernel chosen = vector_kernel_for(type, rows.num_rows);
+  std::size_t shared_bytes = 0;
+  if (is_quantised(type)) {
+    const auto numbers = static_cast<std::size_t>(numbers_of_warp<1>(sections_of(rows.stride)) * chosen.rows);
+    shared_bytes = kVectorWarps * numbers * sizeof(float);
+  }
+  launch(chosen.kernel,
+         {.grid = dim3(num_blocks),
+          .block = dim3(kVectorWarps * kWarp),
+          .shared_bytes = shared_bytes,
+          .awaits_inputs = true},
+         stream, dealt, rows);
 }
 
 }  // namespace octavo::kernels::cuda

@@ -1,5 +1,5 @@
-// Device code that reads the planes of weight_planes.h: one group of 32 columns by one thread, in steps, so
-// that a kernel can ask for the next group's words long before it takes them apart.
+// Device code that reads the planes of weight_planes.h: a pair of groups of 32 columns by one thread or by
+// four, in steps, so that a kernel can ask for the next pair's words long before it takes them apart.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -71,59 +71,55 @@ void with_quantised_type(TensorType type, Function&& function) {
   }
 }
 
-// What a thread holds of a group between asking for it and using it.
-template <TensorType kType>
-struct RawGroup {
-  static constexpr int kLowWords = quant_traits(kType).low_bits, kHighWords = quant_traits(kType).high_bits;
+// What a thread holds of a pair of groups between asking for it and using it: all of it, or what one of four
+// lanes that share it needs (`kLanes` 4; the bits of less than four for each number it has as a whole).
+template <TensorType kType, int kLanes = 1>
+struct RawPair {
+  static constexpr QuantTraits kTraits = quant_traits(kType);
+  static constexpr int kLowWords = 2 * kTraits.low_bits / (kTraits.low_bits < 4 ? 1 : kLanes);
+  static constexpr int kHighWords = 2 * kTraits.high_bits;
+  static constexpr int kScaleWords = kTraits.has_minimum && !kTraits.is_super ? 2 : 1;
   std::uint32_t low[kLowWords];
   std::uint32_t high[kHighWords > 0 ? kHighWords : 1];
-  std::uint32_t scale, super;
+  std::uint32_t scale[kScaleWords];
+  std::uint32_t super;
 };
 
-// Group `group` of a row whose first is the matrix's group `row`.
-template <TensorType kType>
-__device__ inline RawGroup<kType> load_group_at(const WeightPlanes& planes, std::int64_t row,
-                                                std::int64_t group) {
-  constexpr QuantTraits kTraits = quant_traits(kType);
-  constexpr bool kTwoHalves = kTraits.has_minimum && !kTraits.is_super;
-  const std::int64_t index = row + group;
-  RawGroup<kType> raw;
-  const std::byte* const low = planes.low + index * (4 * kTraits.low_bits);
-  if constexpr (kTraits.low_bits == 2) {
-    const uint2 words = __ldg(reinterpret_cast<const uint2*>(low));
-    raw.low[0] = words.x, raw.low[1] = words.y;
+template <int kWords>
+__device__ inline void load_words(const std::byte* source, std::uint32_t (&words)[kWords]) {
+  if constexpr (kWords == 1) {
+    words[0] = __ldg(reinterpret_cast<const std::uint32_t*>(source));
+  } else if constexpr (kWords == 2) {
+    const uint2 two = __ldg(reinterpret_cast<const uint2*>(source));
+    words[0] = two.x, words[1] = two.y;
   } else {
 #pragma unroll
-    for (int i = 0; i < kTraits.low_bits / 4; ++i) {
-      const uint4 words = load_streamed(reinterpret_cast<const uint4*>(low) + i);
-      raw.low[4 * i] = words.x, raw.low[4 * i + 1] = words.y, raw.low[4 * i + 2] = words.z,
-                  raw.low[4 * i + 3] = words.w;
+    for (int i = 0; i < kWords / 4; ++i) {
+      const uint4 four = __ldg(reinterpret_cast<const uint4*>(source) + i);
+      words[4 * i] = four.x, words[4 * i + 1] = four.y, words[4 * i + 2] = four.z, words[4 * i + 3] = four.w;
     }
   }
-  raw.high[0] = 0;
-  if constexpr (kTraits.high_bits == 1)
-    raw.high[0] = __ldg(reinterpret_cast<const std::uint32_t*>(planes.high) + index);
-  if constexpr (kTraits.high_bits == 2) {
-    const uint2 words = __ldg(reinterpret_cast<const uint2*>(planes.high) + index);
-    raw.high[0] = words.x, raw.high[1] = words.y;
-  }
-  if constexpr (kTwoHalves) {
-    raw.scale = __ldg(reinterpret_cast<const std::uint32_t*>(planes.scale) + index);
-  } else {
-    raw.scale = __ldg(reinterpret_cast<const std::uint16_t*>(planes.scale) + index);
-  }
-  raw.super = 0;
-  if constexpr (kTraits.is_super) {
-    const std::int64_t super_index = row / kSuperGroups + group / kSuperGroups;
-    raw.super = __ldg(reinterpret_cast<const std::uint32_t*>(planes.super) + super_index);
-  }
-  return raw;
 }
 
-template <TensorType kType>
-__device__ inline RawGroup<kType> load_group(const WeightPlanes& planes, std::int64_t row,
-                                             std::int64_t group) {
-  return load_group_at<kType>(planes, row * (planes.stride / kGroupColumns), group);
+// Pair `pair` of a row whose first is the matrix's pair `row`. `lane`: which of kLanes.
+template <TensorType kType, int kLanes = 1>
+__device__ inline RawPair<kType, kLanes> load_pair(const WeightPlanes& planes, std::int64_t row,
+                                                   std::int64_t pair, int lane = 0) {
+  using Raw = RawPair<kType, kLanes>;
+  constexpr QuantTraits kTraits = quant_traits(kType);
+  const std::int64_t index = row + pair;
+  Raw raw;
+  const int share = Raw::kLowWords < 2 * kTraits.low_bits ? lane : 0;
+  load_words(planes.low + index * (8 * kTraits.low_bits) + share * (4 * Raw::kLowWords), raw.low);
+  raw.high[0] = 0;
+  if constexpr (kTraits.high_bits > 0) load_words(planes.high + index * (8 * kTraits.high_bits), raw.high);
+  load_words(planes.scale + index * (4 * Raw::kScaleWords), raw.scale);
+  raw.super = 0;
+  if constexpr (kTraits.is_super) {
+    constexpr std::int64_t kSuperPairs = kSuperGroups / kPairGroups;
+    raw.super = __ldg(reinterpret_cast<const std::uint32_t*>(planes.super) + index / kSuperPairs);
+  }
+  return raw;
 }
 
 // Numbers [first, first + 4) of a table, one in each byte.
@@ -149,22 +145,56 @@ __device__ inline std::uint32_t look_up(std::uint32_t places) {
   return lower ^ ((lower ^ upper) & is_upper);
 }
 
-// The integers as bytes: element 4 i + b in byte b of word i; unsigned, or is_signed().
+// Word `i` of 8 of a group, from the word that holds its low bits and the one that holds those above.
 template <TensorType kType>
-__device__ inline void unpack_group(const RawGroup<kType>& raw, std::uint32_t (&words)[8]) {
+__device__ inline std::uint32_t unpacked_word(std::uint32_t low, std::uint32_t high, int i) {
+  constexpr QuantTraits kTraits = quant_traits(kType);
+  std::uint32_t word = low;
+  if constexpr (kTraits.low_bits == 4) word = low >> (i / 4 * 4) & 0x0f0f0f0fu;
+  if constexpr (kTraits.low_bits == 2) word = low >> (i % 4 * 2) & 0x03030303u;
+  if constexpr (kTraits.has_table) word = look_up<kType>(word);
+  if constexpr (kTraits.high_bits == 1) word |= (high >> i & 0x01010101u) << kTraits.low_bits;
+  if constexpr (kTraits.high_bits == 2) word |= (high >> (i % 4 * 2) & 0x03030303u) << 4;
+  return word;
+}
+
+// The integers of group 0 or 1 as bytes: element 4 i + b in byte b of word i; unsigned, or is_signed().
+template <TensorType kType>
+__device__ inline void unpack_group(const RawPair<kType>& raw, int group, std::uint32_t (&words)[8]) {
   constexpr QuantTraits kTraits = quant_traits(kType);
 #pragma unroll
   for (int i = 0; i < 8; ++i) {
-    if constexpr (kTraits.low_bits == 8) {
-      words[i] = raw.low[i];
-    } else if constexpr (kTraits.low_bits == 4) {
-      words[i] = raw.low[i / 2] >> (i % 2 * 4) & 0x0f0f0f0fu;
-    } else {
-      words[i] = raw.low[i / 4] >> (i % 4 * 2) & 0x03030303u;
-    }
-    if constexpr (kTraits.has_table) words[i] = look_up<kType>(words[i]);
-    if constexpr (kTraits.high_bits == 1) words[i] |= (raw.high[0] >> i & 0x01010101u) << kTraits.low_bits;
-    if constexpr (kTraits.high_bits == 2) words[i] |= (raw.high[i / 4] >> (i % 4 * 2) & 0x03030303u) << 4;
+    const int half = i / 4;
+    const std::uint32_t low = kTraits.low_bits == 8   ? raw.low[4 * (i % 4) + 2 * group + half]
+                              : kTraits.low_bits == 4 ? raw.low[2 * (i % 4) + group]
+                                                      : raw.low[2 * group + half];
+    const std::uint32_t high = kTraits.high_bits == 2   ? raw.high[2 * group + half]
+                               : kTraits.high_bits == 1 ? raw.high[group]
+                                                        : 0;
+    words[i] = unpacked_word<kType>(low, high, i);
+  }
+}
+
+// Four bytes without their offset, as signed ones.
+template <TensorType kType>
+__device__ inline std::uint32_t without_offset(std::uint32_t word) {
+  constexpr std::uint32_t kRaise = (128u - quant_traits(kType).offset) * 0x01010101u;
+  return quant_traits(kType).offset == 0 ? word : (word + kRaise) ^ 0x80808080u;
+}
+
+// What lane `lane` of four has of group 0 or 1, signed and without offset: elements 4 lane .. 4 lane + 3 and
+// those 16 behind.
+template <TensorType kType>
+__device__ inline void unpack_share(const RawPair<kType, 4>& raw, int group, int lane,
+                                    std::uint32_t (&words)[2]) {
+  constexpr QuantTraits kTraits = quant_traits(kType);
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const std::uint32_t low = kTraits.low_bits == 4 ? raw.low[group] : raw.low[2 * group + half];
+    const std::uint32_t high = kTraits.high_bits == 2   ? raw.high[2 * group + half]
+                               : kTraits.high_bits == 1 ? raw.high[group]
+                                                        : 0;
+    words[half] = without_offset<kType>(unpacked_word<kType>(low, high, 4 * half + lane));
   }
 }
 
@@ -177,26 +207,29 @@ __device__ inline float half_of_word(std::uint32_t word) {
   return __half2float(__ushort_as_half(static_cast<unsigned short>(word & 0xffffu)));
 }
 
-template <TensorType kType>
-__device__ inline GroupScales scales_of_group(const RawGroup<kType>& raw) {
+// Of group 0 or 1.
+template <TensorType kType, int kLanes>
+__device__ inline GroupScales scales_of_group(const RawPair<kType, kLanes>& raw, int group) {
   constexpr QuantTraits kTraits = quant_traits(kType);
+  constexpr bool kHasWord = RawPair<kType, kLanes>::kScaleWords == 2;
+  const std::uint32_t word = kHasWord ? raw.scale[kHasWord ? group : 0] : raw.scale[0] >> (16 * group);
   GroupScales scales{};
   if constexpr (kType == TensorType::kMXFP4) {
-    scales.scale[0] = scales.scale[1] = __uint_as_float(raw.scale << 16);
+    scales.scale[0] = scales.scale[1] = __uint_as_float(word << 16);
   } else if constexpr (!kTraits.is_super) {
-    scales.scale[0] = scales.scale[1] = half_of_word(raw.scale);
-    if constexpr (kTraits.has_minimum) scales.minimum[0] = scales.minimum[1] = -half_of_word(raw.scale >> 16);
+    scales.scale[0] = scales.scale[1] = half_of_word(word);
+    if constexpr (kTraits.has_minimum) scales.minimum[0] = scales.minimum[1] = -half_of_word(word >> 16);
   } else {
     const float scale = half_of_word(raw.super), minimum = half_of_word(raw.super >> 16);
 #pragma unroll
     for (int i = 0; i < 2; ++i) {
-      const std::uint32_t byte = raw.scale >> (8 * i) & 0xffu;
+      const std::uint32_t byte = word >> (8 * i) & 0xffu;
       if constexpr (kType == TensorType::kQ2_K) {
         scales.scale[i] = scale * static_cast<float>(byte & 15u);
         scales.minimum[i] = minimum * static_cast<float>(byte >> 4);
       } else if constexpr (kTraits.has_minimum) {
-        scales.scale[i] = scale * static_cast<float>(raw.scale & 0xffu);
-        scales.minimum[i] = minimum * static_cast<float>(raw.scale >> 8 & 0xffu);
+        scales.scale[i] = scale * static_cast<float>(word & 0xffu);
+        scales.minimum[i] = minimum * static_cast<float>(word >> 8 & 0xffu);
       } else {
         scales.scale[i] = scale * static_cast<float>(static_cast<std::int8_t>(byte));
       }
@@ -205,15 +238,13 @@ __device__ inline GroupScales scales_of_group(const RawGroup<kType>& raw) {
   return scales;
 }
 
-// The 32 weights of a group as floats: bit-equal to dequantize.h.
+// The 32 weights of group 0 or 1 as floats: bit-equal to dequantize.h.
 template <TensorType kType>
-__device__ inline void expand_quantised_group(const WeightPlanes& planes, std::int64_t row,
-                                              std::int64_t group, float (&out)[32]) {
+__device__ inline void expand_quantised_group(const RawPair<kType>& raw, int group, float (&out)[32]) {
   constexpr QuantTraits kTraits = quant_traits(kType);
-  const RawGroup<kType> raw = load_group<kType>(planes, row, group);
-  const GroupScales scales = scales_of_group<kType>(raw);
+  const GroupScales scales = scales_of_group(raw, group);
   std::uint32_t words[8];
-  unpack_group<kType>(raw, words);
+  unpack_group<kType>(raw, group, words);
 #pragma unroll
   for (int i = 0; i < 32; ++i) {
     const std::uint32_t byte = words[i / 4] >> (i % 4 * 8) & 0xffu;
@@ -222,6 +253,14 @@ __device__ inline void expand_quantised_group(const WeightPlanes& planes, std::i
     // The product is exact wherever there is a minimum: 17 bits at most times 8 or fewer.
     out[i] = scales.scale[i / 16] * static_cast<float>(quant) - scales.minimum[i / 16];
   }
+}
+
+template <TensorType kType>
+__device__ inline void expand_quantised_group(const WeightPlanes& planes, std::int64_t row,
+                                              std::int64_t group, float (&out)[32]) {
+  const std::int64_t pairs = planes.stride / kPairColumns;
+  const RawPair<kType> raw = load_pair<kType>(planes, row * pairs, group / kPairGroups);
+  group % kPairGroups == 0 ? expand_quantised_group(raw, 0, out) : expand_quantised_group(raw, 1, out);
 }
 
 // The same for a type known at run time, unquantised ones too; for operations that read few rows

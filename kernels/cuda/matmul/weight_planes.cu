@@ -162,30 +162,34 @@ Group read_group(TensorType type, const std::byte* block, int index) {
 
 void write_word(std::byte* target, std::uint32_t word) { std::memcpy(target, &word, sizeof word); }
 
-void write_low(const QuantTraits& traits, const Group& group, std::byte* target) {
-  if (traits.low_bits == 8) {
-    std::memcpy(target, group.quants, 32);
-    return;
-  }
-  const int per_byte = 8 / traits.low_bits, per_word = 4 * per_byte;
-  for (int word = 0; word < 32 / per_word; ++word) {
-    std::uint32_t bits = 0;
-    for (int i = 0; i < per_word; ++i) {
-      const std::uint32_t quant = group.quants[per_word * word + i] & ((1u << traits.low_bits) - 1u);
-      bits |= quant << (8 * (i % 4) + traits.low_bits * (i / 4));
-    }
-    write_word(target + 4 * word, bits);
-  }
+// Where the other group of a pair may have left its bits.
+void add_word(std::byte* target, std::uint32_t bits) {
+  std::uint32_t word = 0;
+  std::memcpy(&word, target, sizeof word);
+  write_word(target, word | bits);
 }
 
-void write_high(const QuantTraits& traits, const Group& group, std::byte* target) {
-  std::uint32_t words[2] = {};
+// `place` of a group in its pair, whose first word is at `target`.
+void write_low(const QuantTraits& traits, const Group& group, int place, std::byte* target) {
+  std::uint32_t words[2 * 8] = {};  // of the pair; this group's are set
+  for (int e = 0; e < 32; ++e) {
+    const std::uint32_t quant = group.quants[e] & ((1u << traits.low_bits) - 1u);
+    const int half = e / 16, quad = e % 16 / 4, byte = 8 * (e % 4);
+    if (traits.low_bits == 8) words[4 * quad + 2 * place + half] |= quant << byte;
+    if (traits.low_bits == 4) words[2 * quad + place] |= quant << (byte + 4 * half);
+    if (traits.low_bits == 2) words[2 * place + half] |= quant << (byte + 2 * quad);
+  }
+  for (int word = 0; word < 2 * traits.low_bits; ++word) add_word(target + 4 * word, words[word]);
+}
+
+void write_high(const QuantTraits& traits, const Group& group, int place, std::byte* target) {
+  std::uint32_t words[2 * 2] = {};
   for (int e = 0; e < 32; ++e) {
     const std::uint32_t bits = static_cast<std::uint32_t>(group.quants[e]) >> traits.low_bits;
-    if (traits.high_bits == 1) words[0] |= bits << (8 * (e % 4) + e / 4);
-    if (traits.high_bits == 2) words[e / 16] |= bits << (8 * (e % 4) + 2 * (e % 16 / 4));
+    if (traits.high_bits == 1) words[place] |= bits << (8 * (e % 4) + e / 4);
+    if (traits.high_bits == 2) words[2 * place + e / 16] |= bits << (8 * (e % 4) + 2 * (e % 16 / 4));
   }
-  for (int word = 0; word < traits.high_bits; ++word) write_word(target + 4 * word, words[word]);
+  for (int word = 0; word < 2 * traits.high_bits; ++word) add_word(target + 4 * word, words[word]);
 }
 
 // Where the f16 scale (and minimum) of a block of 256 stand.
@@ -224,8 +228,10 @@ PackedWeights pack_quantised(const MatrixSource& source) {
           source.bytes.data() + (row * blocks_in_row + g / groups_in_block) * file.block_bytes;
       const std::int64_t index = row * groups + g;
       const Group group = read_group(source.type, block, static_cast<int>(g % groups_in_block));
-      write_low(traits, group, planes + packed.offsets[0] + index * bytes.low);
-      write_high(traits, group, planes + packed.offsets[1] + index * bytes.high);
+      const int place = static_cast<int>(index % kPairGroups);
+      const std::int64_t first = index - place;
+      write_low(traits, group, place, planes + packed.offsets[0] + first * bytes.low);
+      write_high(traits, group, place, planes + packed.offsets[1] + first * bytes.high);
       std::memcpy(planes + packed.offsets[2] + index * bytes.scale, group.scale,
                   static_cast<std::size_t>(bytes.scale));
       if (bytes.super > 0 && g % kSuperGroups == 0) {

@@ -3,14 +3,18 @@
 // aligned and a warp's loads stand side by side; a plane of blocks of 18 or 210 bytes would have neither.
 // Columns are filled up with zeros to a multiple of 64.
 //
-// Of a group's 32 integers q (unsigned, but for Q8_0; of IQ4_NL, IQ4_XS and MXFP4 places in a table of signed
-// ones):
+// Groups stand in pairs, whose words take turns so that four lanes find what each of them multiplies side by
+// side. Of a group's 32 integers q (unsigned, but for Q8_0; of IQ4_NL, IQ4_XS and MXFP4 places in a table of
+// signed ones), with k its place in the pair:
 //   low   8 bits each (Q8_0: 32 bytes, signed), 4 (16 bytes) or 2 (Q2_K, Q3_K: 8 bytes)
-//           4 bits: byte b of word j: element 8 j + b in the low half, 8 j + 4 + b in the high half
-//           2 bits: byte b of word j: elements 16 j + b, + 4, + 8, + 12 from the lowest bits up
+//           8 bits: byte b of the pair's word 4 j + 2 k + h: element 16 h + 4 j + b
+//           4 bits: byte b of the pair's word 2 j + k: element 4 j + b in the low half, 16 + 4 j + b in
+//             the high one
+//           2 bits: byte b of the pair's word 2 k + j: elements 16 j + b, + 4, + 8, + 12 from the lowest
+//             bits up
 //   high  the bits above: 1 bit each (Q5_0, Q5_1, Q5_K, Q3_K: 4 bytes) or 2 (Q6_K: 8 bytes)
-//           1 bit: bit 8 b + i: element 4 i + b
-//           2 bits: byte b of word j: elements 16 j + b, + 4, + 8, + 12 from the lowest bits up
+//           1 bit: bit 8 b + i of the pair's word k: element 4 i + b
+//           2 bits: as the low ones
 //   scale   f16 scale (Q4_0, Q5_0, Q8_0, IQ4_NL), bf16 scale (MXFP4: a power of two), f16 scale and f16
 //           minimum (Q4_1, Q5_1); of blocks of 256 two bytes:
 //           Q4_K, Q5_K: scale, minimum; Q3_K, Q6_K: signed scale of the first and of the last 16 columns;
@@ -33,8 +37,9 @@
 namespace octavo::kernels::cuda {
 
 inline constexpr std::int64_t kGroupColumns = 32;
-inline constexpr std::int64_t kSuperGroups = 8;     // groups of a block of 256
-inline constexpr std::int64_t kPaddedColumns = 64;  // rows are filled up to a multiple of it
+inline constexpr std::int64_t kSuperGroups = 8;  // groups of a block of 256
+inline constexpr std::int64_t kPairGroups = 2, kPairColumns = kPairGroups * kGroupColumns;
+inline constexpr std::int64_t kPaddedColumns = kPairColumns;  // rows are filled up to a multiple of it
 
 constexpr std::int64_t padded_columns(std::int64_t columns) {
   return (columns + kPaddedColumns - 1) / kPaddedColumns * kPaddedColumns;

@@ -5,9 +5,17 @@
 //
 // Fragments, as PTX defines them for m16n8k16 (lane = 4 * g + t, registers hold two 16-bit numbers, the lower
 // column or row in the low half):
-//   A [16][16] row-major  a[0]: (g, 2t..)      a[1]: (g + 8, 2t..)  a[2]: (g, 2t + 8..)  a[3]: (g + 8, 2t
-//   + 8..) B [16][8]             b[0]: (2t.., g)      b[1]: (2t + 8.., g) C [16][8] float       c[0], c[1]:
-//   (g, 2t), (g, 2t + 1)          c[2], c[3]: (g + 8, 2t), (g + 8, 2t + 1)
+//   A [16][16] row-major  a[0]: (g, 2t..)      a[1]: (g + 8, 2t..)
+//                         a[2]: (g, 2t + 8..)  a[3]: (g + 8, 2t + 8..)
+//   B [16][8]             b[0]: (2t.., g)      b[1]: (2t + 8.., g)
+//   C [16][8] float       c[0], c[1]: (g, 2t), (g, 2t + 1)
+//                         c[2], c[3]: (g + 8, 2t), (g + 8, 2t + 1)
+// and for the steps of bytes, whose registers hold four signed ones, the lowest column or row lowest:
+//   k32  A [16][32]       a[0]: (g, 4t..)       a[1]: (g + 8, 4t..)
+//                         a[2]: (g, 4t + 16..)  a[3]: (g + 8, 4t + 16..)
+//        B [32][8]        b[0]: (4t.., g)       b[1]: (4t + 16.., g)
+//        C [16][8] int    as above
+//   k16  the same without a[2], a[3] and b[1]
 // Source: PTX ISA 9.0, "Warp-level matrix instructions".
 #pragma once
 
@@ -153,6 +161,41 @@ __device__ inline void multiply_step_bf16(float (&c)[4], const std::uint32_t (&a
   const float4 sums = bf16_step_by_lanes(make_float4(c[0], c[1], c[2], c[3]),
                                          make_uint4(a[0], a[1], a[2], a[3]), make_uint2(b[0], b[1]));
   c[0] = sums.x, c[1] = sums.y, c[2] = sums.z, c[3] = sums.w;
+#endif
+}
+
+// sums = c + A · B, signed bytes, exact in int: 16 columns of A and rows of B. All lanes take part. `c`
+// stands apart, so that a constant in registers begins any number of sums.
+__device__ inline void multiply_step_s8_k16(int (&sums)[4], std::uint32_t upper, std::uint32_t lower,
+                                            std::uint32_t b, const int (&c)[4]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %8, %9, %10};"
+      : "=r"(sums[0]), "=r"(sums[1]), "=r"(sums[2]), "=r"(sums[3])
+      : "r"(upper), "r"(lower), "r"(b), "r"(c[0]), "r"(c[1]), "r"(c[2]), "r"(c[3]));
+#else
+  for (int half = 0; half < 2; ++half) {
+    asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%4, %5};"
+                 : "=r"(sums[2 * half]), "=r"(sums[2 * half + 1])
+                 : "r"(half == 0 ? upper : lower), "r"(b), "r"(c[2 * half]), "r"(c[2 * half + 1]));
+  }
+#endif
+}
+
+// The same of 32 columns and rows.
+__device__ inline void multiply_step_s8_k32(int (&sums)[4], const std::uint32_t (&a)[4],
+                                            const std::uint32_t (&b)[2], const int (&c)[4]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+      "{%10, %11, %12, %13};"
+      : "=r"(sums[0]), "=r"(sums[1]), "=r"(sums[2]), "=r"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]), "r"(c[0]), "r"(c[1]), "r"(c[2]),
+        "r"(c[3]));
+#else
+  int first[4];
+  multiply_step_s8_k16(first, a[0], a[1], b[0], c);
+  multiply_step_s8_k16(sums, a[2], a[3], b[1], first);
 #endif
 }
 

@@ -18,6 +18,9 @@ void await_inputs();
 void load_matrices(std::uint32_t* out, const void* row, int num_matrices, bool transposed);
 void multiply_step(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
                    float (*widen)(std::uint16_t));
+// Of 16 columns for each of `b`; a[2 * i] and a[2 * i + 1] meet b[i].
+void multiply_step_s8(int (&sums)[4], const std::uint32_t* a, const std::uint32_t* b, int num_sixteens,
+                      const int (&c)[4]);
 
 }  // namespace octavo::emulation
 
@@ -55,6 +58,16 @@ inline void multiply_step_f16(float (&c)[4], const std::uint32_t (&a)[4], const 
 }
 inline void multiply_step_bf16(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
   emulation::multiply_step(c, a, b, [](std::uint16_t bits) { return bfloat16_to_float(bits); });
+}
+
+inline void multiply_step_s8_k16(int (&sums)[4], std::uint32_t upper, std::uint32_t lower, std::uint32_t b,
+                                 const int (&c)[4]) {
+  const std::uint32_t a[2] = {upper, lower};
+  emulation::multiply_step_s8(sums, a, &b, 1, c);
+}
+inline void multiply_step_s8_k32(int (&sums)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
+                                 const int (&c)[4]) {
+  emulation::multiply_step_s8(sums, a, b, 2, c);
 }
 
 // The product is exact in float and in double; the sum is rounded to float first, which can differ from one
