@@ -22,8 +22,8 @@
 namespace octavo::kernels::cuda {
 namespace {
 
-constexpr int kStages = 4;  // of activations in shared memory
-constexpr int kPieces = 4;  // of a row's group: high 0..15, high 16..31, low 0..15, low 16..31
+constexpr int kIntegerStages = 4;  // of activations in shared memory
+constexpr int kPieces = 4;         // of a row's group: high 0..15, high 16..31, low 0..15, low 16..31
 constexpr int kBias = 0x4b400000;
 constexpr float kFloatBias = 12582912.0f;
 // The largest sum of a group's bytes: 32 * 128 * 128.
@@ -35,7 +35,7 @@ __device__ inline float float_of_small(int integer) { return float_of_biased(int
 
 // A tile as it is compiled: input rows by eights, and outputs of a warp by sixteens.
 template <TensorType kWeights, int kRowEights>
-struct TileShape {
+struct IntegerTile {
   static constexpr TensorType kType = kWeights;
   static constexpr QuantTraits kTraits = quant_traits(kWeights);
   static constexpr int kEights = kRowEights, kRows = 8 * kRowEights;
@@ -50,9 +50,9 @@ struct TileShape {
 };
 
 template <class Shape>
-constexpr std::size_t kSharedBytes =
-    kStages* Shape::kStageBytes > TileSums<Shape>::kSharedNumbers * 4 ? kStages* Shape::kStageBytes
-                                                                      : TileSums<Shape>::kSharedNumbers * 4;
+constexpr std::size_t kSharedBytes = kIntegerStages* Shape::kStageBytes > TileSums<Shape>::kSharedNumbers * 4
+                                         ? kIntegerStages* Shape::kStageBytes
+                                         : TileSums<Shape>::kSharedNumbers * 4;
 
 // A pair's activations in shared memory.
 template <class Shape>
@@ -130,11 +130,11 @@ class PairRows {
 
 // What a warp computes, and what each of its threads sums up.
 template <class Shape>
-class WarpTile {
+class IntegerWarpTile {
  public:
   using Pairs = RawPair<Shape::kType, 4>[Shape::kSixteens][2];
 
-  __device__ WarpTile(const ProductTargets& targets, const BlockPlace& place, std::int64_t pairs)
+  __device__ IntegerWarpTile(const ProductTargets& targets, const BlockPlace& place, std::int64_t pairs)
       : targets_(targets), place_(place), totals_(targets, place) {
 #pragma unroll
     for (int i = 0; i < Shape::kSixteens; ++i) {
@@ -279,7 +279,7 @@ template <TensorType kType, int kRowEights>
 __global__ void __launch_bounds__(kTileThreads, integer_tiles_at_once(8 * kRowEights))
     multiply_integer_tiles(const __grid_constant__ ProductTargets targets,
                            const __grid_constant__ PreparedRows rows, const SplitScratch scratch) {
-  using Shape = TileShape<kType, kRowEights>;
+  using Shape = IntegerTile<kType, kRowEights>;
   let_next_begin();
   const BlockPlace place = place_of_block<Shape>(targets);
   const Sections sections = sections_of(rows.stride);
@@ -288,15 +288,15 @@ __global__ void __launch_bounds__(kTileThreads, integer_tiles_at_once(8 * kRowEi
   const std::int64_t end =
       is_split && begin + sections.length < sections.pairs ? begin + sections.length : sections.pairs;
   const PairRows<Shape> activations(rows, place.first_row, dynamic_shared<std::byte>());
-  WarpTile<Shape> tile(targets, place, sections.pairs);
+  IntegerWarpTile<Shape> tile(targets, place, sections.pairs);
 
-  typename WarpTile<Shape>::Pairs loaded[Shape::kDepth];
+  typename IntegerWarpTile<Shape>::Pairs loaded[Shape::kDepth];
 #pragma unroll
   for (int i = 0; i + 1 < Shape::kDepth; ++i) {
     if (begin + i < end) tile.load(begin + i, loaded[i]);  // weights are nobody's result
   }
   await_inputs();
-  for (int i = 0; i + 1 < kStages; ++i) {
+  for (int i = 0; i + 1 < kIntegerStages; ++i) {
     if (begin + i < end) activations.copy(begin + i, i);
     copy_async_commit();
   }
@@ -306,16 +306,17 @@ __global__ void __launch_bounds__(kTileThreads, integer_tiles_at_once(8 * kRowEi
   for (std::int64_t first = begin; first < end; first += Shape::kDepth) {
 #pragma unroll
     for (int i = 0; i < Shape::kDepth; ++i) {
-      const std::int64_t pair = first + i, to_load = pair + Shape::kDepth - 1, to_copy = pair + kStages - 1;
+      const std::int64_t pair = first + i, to_load = pair + Shape::kDepth - 1,
+                         to_copy = pair + kIntegerStages - 1;
       if (pair >= end) break;
       if (to_load < end) tile.load(to_load, loaded[(i + Shape::kDepth - 1) % Shape::kDepth]);
-      copy_async_wait<kStages - 2>();
+      copy_async_wait<kIntegerStages - 2>();
       __syncthreads();
-      if (to_copy < end) activations.copy(to_copy, stage == 0 ? kStages - 1 : stage - 1);
+      if (to_copy < end) activations.copy(to_copy, stage == 0 ? kIntegerStages - 1 : stage - 1);
       copy_async_commit();
       if (pair == section_end) tile.end_section(), section_end += sections.length;
       tile.multiply(loaded[i], activations, stage);
-      stage = stage + 1 == kStages ? 0 : stage + 1;
+      stage = stage + 1 == kIntegerStages ? 0 : stage + 1;
     }
   }
   tile.end_section();
@@ -323,29 +324,30 @@ __global__ void __launch_bounds__(kTileThreads, integer_tiles_at_once(8 * kRowEi
   if (tile.totals().sum_of_splits(scratch)) tile.totals().store(rows, nullptr, dynamic_shared<float>());
 }
 
-struct TilesKernel {
+struct IntegerTilesKernel {
   void (*kernel)(const ProductTargets, const PreparedRows, const SplitScratch) = nullptr;
   std::size_t shared_bytes = 0;
 };
 
 template <TensorType kType, int kRowEights>
-TilesKernel tiles_kernel_of() {
-  return {multiply_integer_tiles<kType, kRowEights>, kSharedBytes<TileShape<kType, kRowEights>>};
+IntegerTilesKernel integer_tiles_kernel_of() {
+  return {multiply_integer_tiles<kType, kRowEights>, kSharedBytes<IntegerTile<kType, kRowEights>>};
 }
 
 template <TensorType kType>
-TilesKernel tiles_kernel(int tile_rows) {
-  if (tile_rows <= 16) return tile_rows == 8 ? tiles_kernel_of<kType, 1>() : tiles_kernel_of<kType, 2>();
-  return tile_rows == 32 ? tiles_kernel_of<kType, 4>() : tiles_kernel_of<kType, 8>();
+IntegerTilesKernel integer_tiles_kernel(int tile_rows) {
+  if (tile_rows <= 16)
+    return tile_rows == 8 ? integer_tiles_kernel_of<kType, 1>() : integer_tiles_kernel_of<kType, 2>();
+  return tile_rows == 32 ? integer_tiles_kernel_of<kType, 4>() : integer_tiles_kernel_of<kType, 8>();
 }
 
 }  // namespace
 
 void launch_integer_tiles(Stream& stream, TensorType type, int tile_rows, const ProductTargets& targets,
                           const PreparedRows& rows, const SplitScratch& scratch) {
-  TilesKernel chosen;
-  with_quantised_type(type,
-                      [&](auto constant) { chosen = tiles_kernel<decltype(constant)::value>(tile_rows); });
+  IntegerTilesKernel chosen;
+  with_quantised_type(
+      type, [&](auto constant) { chosen = integer_tiles_kernel<decltype(constant)::value>(tile_rows); });
   ProductTargets dealt = targets;
   const unsigned row_tiles = num_pieces(rows.num_rows, tile_rows);
   const std::int32_t num_blocks =
