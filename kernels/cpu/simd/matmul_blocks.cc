@@ -14,7 +14,7 @@
 namespace octavo::kernels::cpu::OCTAVO_ISA {
 namespace {
 
-// Fewer would need tiles of another height. (17 rows run as 32 and are still quicker than by vectors.)
+// Fewer would need tiles of another height. 17 rows run as 32 and are still quicker than by vectors.
 constexpr int kLeastRows = kTileRegisterRows, kMostRows = 64;
 // Of activations, so that they stay in the second-level cache: 64 bytes each, or 80.
 constexpr int kMostLines = 4096;
@@ -225,7 +225,7 @@ OCTAVO_INLINE TileShapes make_shapes() {
   return shapes;
 }
 
-// Of up to kMostRows rows.
+// Of kLeastRows to kMostRows rows.
 template <class Format, class Line>
 void multiply_block(const MatmulTile& tile) {
   const BlockRows rows = {static_cast<int>(tile.num_rows)};
