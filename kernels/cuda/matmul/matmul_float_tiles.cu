@@ -255,20 +255,6 @@ TilesKernel tiles_kernel(int tile_rows) {
 
 }  // namespace
 
-std::int32_t deal_tiles(ProductTargets& targets, std::int64_t outputs_of_tile, std::int32_t row_tiles) {
-  if (targets.is_gate_up != 0) outputs_of_tile /= 2;
-  std::int32_t num_blocks = 0, num_partials = 0;
-  for (int i = 0; i < (targets.is_gate_up != 0 ? 1 : targets.count); ++i) {
-    ProductTarget& target = targets.targets[i];
-    target.num_tiles = static_cast<std::int32_t>(num_pieces(target.planes.rows, outputs_of_tile));
-    target.first_block = num_blocks;
-    target.first_partial = num_partials;
-    num_blocks += target.num_tiles * target.splits;
-    if (target.splits > 1) num_partials += target.num_tiles * target.splits * row_tiles;
-  }
-  return num_blocks;
-}
-
 void launch_float_tiles(Stream& stream, TensorType type, int tile_rows, const ProductTargets& targets,
                         const PreparedRows& rows, const SplitScratch& scratch) {
   ProductTargets dealt = targets;
