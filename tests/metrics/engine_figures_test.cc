@@ -70,6 +70,7 @@ class EventCount {
       case BlockEventKind::kSwapIn: ++num_swapped_in_; break;
       case BlockEventKind::kPrune: ++num_pruned_; break;
       case BlockEventKind::kStateKeep: ++states_.num_taken; break;
+      case BlockEventKind::kStateWorth: ++num_state_worths_; break;
       case BlockEventKind::kStateResume: ++states_.num_resumed; break;
       case BlockEventKind::kStateCopy: ++states_.num_copied; break;
       case BlockEventKind::kLeaveWindow: ++windows_.num_left; break;
@@ -114,13 +115,15 @@ class EventCount {
   const KvState& state() const { return state_; }
   std::int64_t num_pruned() const { return num_pruned_; }
   std::int64_t num_window_misses() const { return num_window_misses_; }
+  // Each says its worth when it is taken, and again when it becomes worth more.
+  std::int64_t num_checkpoints_raised() const { return num_state_worths_ - states_.num_taken; }
 
  private:
   KvState state_;
   PoolStory story_;
   StateTotals states_;
   WindowTotals windows_;
-  std::int64_t num_window_misses_ = 0;
+  std::int64_t num_window_misses_ = 0, num_state_worths_ = 0;
   std::int32_t peak_used_ = 0, peak_logical_ = 0, peak_host_used_ = 0;
   std::int64_t num_copies_ = 0, num_partial_copies_ = 0, num_evicted_ = 0, num_swapped_out_ = 0,
                num_swapped_in_ = 0;
@@ -153,6 +156,7 @@ class Auditor {
 
   std::int64_t num_pruned() const { return count_.num_pruned(); }
   std::int64_t num_window_misses() const { return count_.num_window_misses(); }
+  std::int64_t num_checkpoints_raised() const { return count_.num_checkpoints_raised(); }
 
  private:
   void expect_same_state(const KvSnapshot& snapshot, const KvFigures& recounted) {
@@ -178,7 +182,7 @@ class Auditor {
 TEST(EngineFigures, EqualARecountAfterEveryStep) {
   const unsigned first_seed = test_seed();
   KvTotals sum;
-  std::int64_t num_steps = 0, num_pruned = 0, num_window_misses = 0;
+  std::int64_t num_steps = 0, num_pruned = 0, num_window_misses = 0, num_checkpoints_raised = 0;
   for (unsigned seed = first_seed; seed < first_seed + 1000; ++seed) {
     SCOPED_TRACE("--gtest_random_seed=" + std::to_string(seed));
     EngineTraffic traffic(seed, layers_of(seed));
@@ -210,6 +214,7 @@ TEST(EngineFigures, EqualARecountAfterEveryStep) {
     sum.windows.num_swapped_in += totals.windows.num_swapped_in;
     num_pruned += auditor.num_pruned();
     num_window_misses += auditor.num_window_misses();
+    num_checkpoints_raised += auditor.num_checkpoints_raised();
   }
   // The traffic must have met what it is here to try.
   EXPECT_GT(num_steps, 10'000);
@@ -231,6 +236,7 @@ TEST(EngineFigures, EqualARecountAfterEveryStep) {
   EXPECT_GT(sum.windows.num_swapped_out, 0);
   EXPECT_GT(sum.windows.num_swapped_in, 0);
   EXPECT_GT(num_window_misses, 10);
+  EXPECT_GT(num_checkpoints_raised, 10);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <random>
 #include <utility>
 #include <vector>
@@ -70,7 +71,13 @@ class EngineTraffic {
     clock_.advance_us(1 + below(2'000));
     runner_.fails = below(100) < percent_failing_;
     std::vector<EngineCommand> commands;
-    if (below(3) == 0) commands.push_back(submit());
+    if (below(3) == 0) {
+      GenerationRequest request = draw_request();
+      const bool twice = below(4) == 0;  // as from two programs: both compute what neither finds
+      if (twice) commands.push_back(submit(request));
+      request.retention = draw_retention();
+      commands.push_back(submit(std::move(request)));
+    }
     if (below(100) < percent_cancelled_ && num_submitted_ > 0) {
       commands.push_back(CancelRequest{RequestId{1 + random_() % num_submitted_}});
     }
@@ -147,8 +154,18 @@ class EngineTraffic {
     options.bytes_per_window_block = 32;
   }
 
+  EngineCommand submit(GenerationRequest request) {
+    return intake_.prepare({RequestId{++num_submitted_}, std::move(request), clock_.now_us()});
+  }
+
+  // Nothing: as the engine chooses.
+  std::optional<RetentionClass> draw_retention() {
+    if (below(3) != 0) return std::nullopt;
+    return static_cast<RetentionClass>(below(3));
+  }
+
   // Half of the prompts begin alike.
-  EngineCommand submit() {
+  GenerationRequest draw_request() {
     GenerationRequest request;
     TokenPrompt prompt;
     const std::int32_t num_tokens = between(1, std::max(1, options_.max_model_len - 2));
@@ -166,7 +183,8 @@ class EngineTraffic {
     if (below(3) == 0) request.sampling.n = between(1, 5);
     if (below(4) == 0) request.sampling.beam_width = between(2, 4);
     if (below(6) == 0) request.cache_salt = "salt";
-    return intake_.prepare({RequestId{++num_submitted_}, std::move(request), clock_.now_us()});
+    request.retention = draw_retention();
+    return request;
   }
 
   // That of the last one, and more: it ends with its prompt, and leaves a checkpoint there.
