@@ -180,6 +180,7 @@ TEST_F(MemoryWorkspaceTest, ExportsAreWritten) {
 
 TEST_F(MemoryWorkspaceTest, BlockCardTellsOwnersAndHistory) {
   run(120);
+  for (int i = 0; i < 100 && shown().snapshot->figures.used_blocks == 0; ++i) run(1);
   const auto& blocks = shown().snapshot->blocks;
   const auto used = std::find_if(blocks.begin(), blocks.end(),
                                  [](const BlockSnapshot& block) { return block.state == BlockState::kUsed; });
