@@ -6,7 +6,9 @@
 #include <limits>
 
 #include "kernels/cuda/matmul/matmul.h"
+#include "kernels/cuda/matmul/matmul_kernels.h"
 #include "kernels/cuda/sampling/logits_summary.h"
+#include "kernels/dequantize.h"
 #include "tests/cuda/device_arrays.h"
 #include "tests/cuda/device_problem.h"
 #include "tests/kernels/operation_claims.h"
@@ -172,6 +174,39 @@ TEST(CudaOperations, ActivationsAreAccurateOverTheWholeRange) {
       EXPECT_NEAR(got[i], expected, 3e-6 * std::fabs(expected) + 1e-9) << value;
     }
   }
+}
+
+// 65,535 blocks are the most that y and z of a grid can hold.
+TEST(CudaOperations, AStepMayHaveMoreTokensThanAGridIsHigh) {
+  constexpr std::int32_t kTokens = 65'536 + 7, kColumns = 8, kTableRows = 5;
+  EmulatedBackend backend({.shape = testing::shape_of_width(kColumns, kColumns), .num_rows = kTokens});
+  const OwnedMatrix table = testing::random_matrix(TensorType::kF32, kTableRows, kColumns, 3);
+  std::vector<float> rows(kTableRows * kColumns);
+  dequantize(TensorType::kF32, table.bytes.data(), kTableRows * kColumns, rows.data());
+  std::vector<std::int32_t> token_ids(kTokens);
+  std::vector<float> expected, product(kTokens * 2), factors(kTokens), finished(kTokens * 2);
+  for (std::size_t i = 0; i < kTokens; ++i) {
+    token_ids[i] = static_cast<std::int32_t>(i * 7 % kTableRows);
+    expected.insert(expected.end(), rows.begin() + token_ids[i] * kColumns,
+                    rows.begin() + (token_ids[i] + 1) * kColumns);
+    product[2 * i] = static_cast<float>(i), product[2 * i + 1] = 2.0f;
+    factors[i] = static_cast<float>(i % 4);
+    finished[2 * i] = product[2 * i] * factors[i], finished[2 * i + 1] = 2.0f * factors[i];
+  }
+  const auto tokens = backend->prepare_matrix(table.source).value();
+  EXPECT_EQ(run_embed(backend, {.tokens = tokens.get()}, token_ids, std::vector<std::int32_t>(kTokens)),
+            expected);
+
+  TestStream stream;
+  const DeviceArray<float> sums(product), scales(factors), out(std::vector<float>(kTokens * 2, -1.0f));
+  launch_finish(stream.get(), {.product = sums.data(),
+                               .factors = scales.data(),
+                               .out = out.data(),
+                               .out_stride = 2,
+                               .count = 2,
+                               .num_rows = kTokens});
+  stream.finish();
+  EXPECT_EQ(out.read(), finished);
 }
 
 TEST(CudaOperations, ASummaryIsFiniteExactlyIfARowCanBeDrawnFrom) {

@@ -42,11 +42,11 @@ __global__ void expand_rows(const WeightPlanes planes, std::int64_t first, std::
 constexpr unsigned kThreads = 256;
 constexpr int kFinished = 4;  // outputs of a thread
 
-// A block to a piece of a row.
+// A block to a piece of a row. Rows in x: more than y can hold, for a step of more than 65,535 tokens.
 __global__ void __launch_bounds__(kThreads) finish_products(const FinishArguments arguments) {
   let_next_begin();
   await_inputs();
-  const std::int64_t row = blockIdx.y, first = std::int64_t{blockIdx.x} * kFinished * kThreads + threadIdx.x;
+  const std::int64_t row = blockIdx.x, first = std::int64_t{blockIdx.y} * kFinished * kThreads + threadIdx.x;
   const float factor = arguments.factors == nullptr ? 1.0f : arguments.factors[row];
   const float up_factor = arguments.up_factors == nullptr ? 1.0f : arguments.up_factors[row];
 #pragma unroll
@@ -78,8 +78,8 @@ void launch_expand(Stream& stream, const WeightPlanes& planes, std::int64_t firs
 }
 
 void launch_finish(Stream& stream, const FinishArguments& arguments) {
-  const dim3 grid(num_pieces(arguments.count, kFinished * kThreads),
-                  static_cast<unsigned>(arguments.num_rows));
+  const dim3 grid(static_cast<unsigned>(arguments.num_rows),
+                  num_pieces(arguments.count, kFinished * kThreads));
   launch(finish_products, {.grid = grid, .block = dim3(kThreads), .awaits_inputs = true}, stream, arguments);
 }
 

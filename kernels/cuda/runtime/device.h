@@ -144,7 +144,8 @@ template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream& stream,
             Arguments&&... arguments) {
   static_assert(sizeof...(Parameters) == sizeof...(Arguments));
-  if (!stream.status().ok() || shape.grid.x * shape.grid.y * shape.grid.z == 0) return;
+  const bool is_empty = shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0;
+  if (is_empty || !stream.status().ok()) return;
   const void* const name = reinterpret_cast<const void*>(kernel);
   if (shape.shared_bytes > kUsualSharedBytes) {
     const auto bytes = static_cast<int>(shape.shared_bytes);
