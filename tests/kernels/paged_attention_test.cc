@@ -267,9 +267,10 @@ TEST_P(PagedAttention, AChunkBeginsAtItsLastMultiple) {
     for (std::int64_t row = 0; row < problem.num_rows(); ++row) {
       const std::int32_t position = problem.positions[static_cast<std::size_t>(row)];
       if (row % 7 != 0 && position % chunk > 1) continue;  // and the first two of every chunk
-      const Shape window = with_window(odd_shape(), position % chunk + 1);
-      std::vector<float>& all = by_window[position % chunk + 1];
-      if (all.empty()) all = run_attention(*cpu, make_problem(window, sequences, {}));
+      const std::int32_t window = position % chunk + 1;
+      std::vector<float>& all = by_window[window];
+      if (all.empty())
+        all = run_attention(*cpu, make_problem(with_window(odd_shape(), window), sequences, {}));
       EXPECT_TRUE(same_bits(got.data() + row * width, all.data() + row * width, width))
           << "row " << row << " at position " << position << " in chunks of " << chunk;
     }

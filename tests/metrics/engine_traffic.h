@@ -73,9 +73,10 @@ class EngineTraffic {
     std::vector<EngineCommand> commands;
     if (below(3) == 0) {
       GenerationRequest request = draw_request();
-      const bool twice = below(4) == 0;  // as from two programs: both compute what neither finds
-      if (twice) commands.push_back(submit(request));
-      request.retention = draw_retention();
+      if (below(4) == 0) {  // as from two programs: both compute what neither finds
+        commands.push_back(submit(request));
+        request.retention = draw_retention();
+      }
       commands.push_back(submit(std::move(request)));
     }
     if (below(100) < percent_cancelled_ && num_submitted_ > 0) {

@@ -233,15 +233,15 @@ TEST_F(PaperWindow, ASmallWindowChoosesFromAMenu) {
   write_screenshot("paper-small-table");
 }
 
-// Bars with the paper's crosses, long names, curves over a logarithm, curves by rate, several plots.
+// A full sweep: bars with the paper's crosses, long names, curves over a logarithm, curves by rate, several
+// plots. What takes no half minute is drawn in every run.
 TEST_F(PaperWindow, PicturesOfPlots) {
   app::Settings tall = large_settings();
   tall.height = 1400;
   open({}, tall);
   open_page();
   std::vector<std::string> names = {"figure-19", "figure-1"};
-  if (test::is_full_sweep())
-    names.insert(names.end(), {"figure-13", "policy", "figure-16"});  // half a minute
+  if (test::is_full_sweep()) names.insert(names.end(), {"figure-13", "policy", "figure-16"});
   for (const std::string& name : names) {
     apply(act::RunExperiments{index_of(name)});
     const auto begin = std::chrono::steady_clock::now();
