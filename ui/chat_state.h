@@ -104,7 +104,7 @@ struct ChatState {
   std::int32_t num_ahead = 0;          // while waiting: requests before this one
   double tokens_per_second = 0.0;      // while generating
   std::vector<MessageState> messages;  // the active path
-  std::vector<std::string> queued;     // sent when the running answer is done, first to last
+  std::vector<std::string> queued;     // sent when the answer is done or the model loaded, in turn
   std::string system_prompt;
   SamplingParams sampling;
   ContextPolicy context_policy = ContextPolicy::kRoll;

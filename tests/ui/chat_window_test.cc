@@ -3,8 +3,11 @@
 #include <imgui.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "tests/ui/window_fixture.h"
 
@@ -157,6 +160,39 @@ TEST_F(ChatWindow, QuestionsQueueWhileAnAnswerIsGenerated) {
       loop_until([this] { return chat().activity == Activity::kIdle && chat().messages.size() == 4; }));
   EXPECT_EQ(chat().messages[2].text, "second");
   EXPECT_EQ(chat().messages[3].text, "the second answer");
+  EXPECT_TRUE(chat().queued.empty());
+}
+
+TEST_F(ChatWindow, AQuestionCanBeSentWhileTheModelIsLoaded) {
+  chats_path_ = folder_ / "chats.db";
+  open();
+  play([](ImGuiTestContext* context) { type_and_enter(context, "before"); });
+  ASSERT_TRUE(
+      loop_until([this] { return chat().activity == Activity::kIdle && chat().messages.size() == 2; }));
+  close_window();
+  std::atomic<bool> is_loaded = false;
+  const auto factory = [&](const EngineOptions&, LoadProgress progress) -> Result<std::unique_ptr<Engine>> {
+    while (progress(0.4) && !is_loaded) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    auto engine = std::make_unique<FakeEngine>();
+    engine->clock = clock_;
+    return std::unique_ptr<Engine>(std::move(engine));
+  };
+  open_loading(factory, "/models/slow.gguf", test_settings());
+  ASSERT_TRUE(loop_until([this] {
+    return state().model.load_fraction > 0.3 && ui::active_chat(state()) != nullptr &&
+           chat().messages.size() == 2;
+  }));
+  EXPECT_NE(words_shown().find("It is sent when the model is loaded."), std::string::npos) << words_shown();
+  play([this](ImGuiTestContext* context) {
+    type_and_enter(context, "meanwhile");
+    IM_CHECK_EQ(static_cast<int>(chat().queued.size()), 1);
+    IM_CHECK_EQ(static_cast<int>(chat().messages.size()), 2);
+  });
+  write_screenshot("chat-while-loading");
+  is_loaded = true;
+  ASSERT_TRUE(
+      loop_until([this] { return chat().activity == Activity::kIdle && chat().messages.size() == 4; }));
+  EXPECT_EQ(chat().messages[3].text, "You said: meanwhile");
   EXPECT_TRUE(chat().queued.empty());
 }
 

@@ -15,7 +15,6 @@
 #include "app/server/http/server.h"
 #include "tests/server/http_client.h"
 #include "tests/support/tiny_models.h"
-#include "tests/ui/drawn_text.h"
 #include "tests/ui/window_fixture.h"
 
 namespace octavo::testing {
@@ -102,11 +101,6 @@ class RequestsWindow : public WindowTest {
       return chat().activity == ui::Activity::kIdle && !chat().messages.empty() &&
              !chat().messages.back().streaming;
     }));
-  }
-  std::string words_shown() {
-    std::string words;
-    for (const DrawnText& drawn : drawn_texts(application_->window())) words += drawn.text + "\n";
-    return words;
   }
 
   int port_ = 0;
@@ -301,12 +295,12 @@ TEST_F(RequestsWindow, ThePersonSortsFiltersAndOpensARequest) {
 }
 
 TEST_F(RequestsWindow, PointingAtARequestThatRunsLightsItsBlocks) {
-  open_tiny();
+  open_tiny(30'000);
   if (IsSkipped()) return;
   show_requests();
   apply(act::ChangeSampling{chat().id, [this] {
                               SamplingParams sampling = chat().sampling;
-                              sampling.max_tokens = 4'000;
+                              sampling.max_tokens = 29'000;
                               sampling.ignore_eos = true;  // it is met while it runs
                               return sampling;
                             }()});

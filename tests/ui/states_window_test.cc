@@ -6,7 +6,6 @@
 #include <string>
 
 #include "tests/support/tiny_models.h"
-#include "tests/ui/drawn_text.h"
 #include "tests/ui/memory_scene.h"
 #include "tests/ui/window_fixture.h"
 
@@ -32,11 +31,6 @@ class StatesWindow : public WindowTest {
   void ask(const std::string& text) {
     apply(act::SendMessage{chat().id, text});
     ASSERT_TRUE(loop_until([this] { return chat().activity == ui::Activity::kIdle; }));
-  }
-  std::string words_shown() {
-    std::string words;
-    for (const DrawnText& drawn : drawn_texts(application_->window())) words += drawn.text + "\n";
-    return words;
   }
 };
 

@@ -179,6 +179,12 @@ void WindowTest::in_every_look(const std::function<void(const std::string& look)
   }
 }
 
+std::string WindowTest::words_shown() {
+  std::string words;
+  for (const DrawnText& drawn : drawn_texts(application_->window())) words += drawn.text + "\n";
+  return words;
+}
+
 void WindowTest::write_screenshot(const std::string& name) {
   draw_frames(2);
   const std::vector<DrawnText> texts = drawn_texts(application_->window());

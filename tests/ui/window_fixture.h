@@ -38,6 +38,8 @@ class WindowTest : public ::testing::Test {
   // Turns of the real loop until `done` or 20 s are over.
   bool loop_until(const std::function<bool()>& done);
 
+  // Every text that a frame draws, a line each.
+  std::string words_shown();
   // Writes what the window shows to tests/output/NAME.png.
   void write_screenshot(const std::string& name);
 

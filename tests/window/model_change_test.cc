@@ -112,6 +112,34 @@ TEST_F(ModelChange, QuestionsThatWaitedForAnAnswerGoToTheNewModel) {
   EXPECT_EQ(chat(id).messages.back().text, "You said: next");
 }
 
+TEST_F(ModelChange, QuestionsThatAreSentWhileAModelIsLoadedAreAskedThenInTurn) {
+  ask("before");
+  finish_everything();
+  controller_.detach_engine();
+  controller_.models().show_loading("/models/New.gguf", 0.4);
+  ASSERT_EQ(state().model.phase, ui::ModelPhase::kLoading);
+  ask("one");
+  ask("two");
+  EXPECT_EQ(chat().queued, (std::vector<std::string>{"one", "two"}));
+  EXPECT_EQ(chat().messages.size(), 2u);
+  attach(new_);
+  finish_everything();
+  EXPECT_TRUE(chat().queued.empty());
+  ASSERT_EQ(chat().messages.size(), 6u);
+  EXPECT_EQ(chat().messages[3].text, "You said: one");
+  EXPECT_EQ(chat().messages[5].text, "You said: two");
+  EXPECT_EQ(old_.requests().size(), 1u);
+}
+
+// It would wait for a model that nobody loads.
+TEST_F(ModelChange, AQuestionIsNotTakenWhereNoModelIsLoaded) {
+  controller_.detach_engine();
+  controller_.models().show_no_model("/models/New.gguf", "New.gguf: it ends early");
+  ask("one");
+  EXPECT_TRUE(chat().queued.empty());
+  EXPECT_TRUE(chat().messages.empty());
+}
+
 TEST_F(ModelChange, AnAnswerOfTheOldModelCanBeStopped) {
   old_.answers = {std::string(400, 'x')};
   ask("count");

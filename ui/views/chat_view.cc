@@ -366,8 +366,10 @@ void ChatView::draw_model_offer(const Frame& frame, const UiState& state, const 
   const std::string load = "Load " + name;
   const ButtonOptions options{.height = 30, .enabled = !loading, .help = chat.model_path};
   const float room = measure - std::min(button_width(frame, load, options), measure * 0.5f) - frame.px(12);
-  const std::string ways[] = {name + " answered here last; " + state.model.name + " answers now",
-                              name + " answered here last", "Another model answered here last"};
+  const std::string now =
+      state.model.phase == ModelPhase::kReady ? "; " + state.model.name + " answers now" : "";
+  const std::string ways[] = {name + " answered here last" + now, name + " answered here last",
+                              "Another model answered here last"};
   draw_text(frame, ImGui::GetWindowDrawList(), {at.x, at.y + frame.px(6)}, style,
             first_that_fits(frame, style, ways, room), room);
   const float button_room = measure - room - frame.px(12);

@@ -3,7 +3,9 @@
 #include <imgui_internal.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "engine/base/format.h"
@@ -25,13 +27,28 @@ constexpr int kMostLines = 9;
 constexpr std::size_t kMeasuredBytes = 4096;  // a longer draft has the greatest height anyway
 
 bool can_send(const UiState& state, const ChatState& chat, const std::string& draft) {
-  return state.model.phase == ModelPhase::kReady && (!is_blank(draft) || !chat.attachments.empty()) &&
+  return state.model.phase != ModelPhase::kNone && (!is_blank(draft) || !chat.attachments.empty()) &&
          chat.context.refusal.empty();
+}
+
+// Whether what is sent now is asked later.
+bool must_wait(const UiState& state, const ChatState& chat) {
+  return state.model.phase == ModelPhase::kLoading || is_busy(chat);
+}
+
+// In an empty box, the longest first.
+std::array<std::string, 2> invitations(const UiState& state, const ChatState& chat) {
+  const std::string invitation = "Ask something.";
+  if (!must_wait(state, chat)) return {invitation, invitation};
+  const bool is_loading = state.model.phase == ModelPhase::kLoading;
+  return {invitation + " It is sent when " + (is_loading ? "the model is loaded." : "this answer is done."),
+          invitation};
 }
 
 // Why the draft cannot be sent, or how full the context is.
 std::string meter_text(const UiState& state, const ChatState& chat) {
-  if (state.model.phase != ModelPhase::kReady) return "A draft is kept until there is a model.";
+  if (state.model.phase == ModelPhase::kNone) return "A draft is kept until there is a model.";
+  if (state.model.phase == ModelPhase::kLoading) return "Tokens are counted once the model is loaded.";
   if (!chat.context.refusal.empty()) return chat.context.refusal;
   if (state.model.is_remote) return "The server counts the tokens.";
   std::string text = with_thousands(chat.context.num_tokens) + " of " +
@@ -112,11 +129,8 @@ bool ComposerView::draw(const Frame& frame, const UiState& state, const ChatStat
   if (draft.empty()) {
     TextStyle hint = body_text(frame);
     hint.colour = frame.theme.faint;
-    constexpr std::string_view kShort = "Ask something.",
-                               kLong = "Ask something. It is sent when this answer is done.";
-    const bool says_when = is_busy(chat) && text_width(frame, hint, kLong) <= inner - frame.px(4);
     draw_text(frame, list, {text_low.x + frame.px(2), text_low.y + frame.px(5)}, hint,
-              says_when ? kLong : kShort);
+              first_that_fits(frame, hint, invitations(state, chat), inner - frame.px(4)));
   }
   const ImVec2 row{low.x, high.y - frame.px(kBottomRow)};
   const bool pressed = draw_bottom_row(frame, state, chat, row, outer, draft);
@@ -154,7 +168,7 @@ bool ComposerView::draw_bottom_row(const Frame& frame, const UiState& state, con
                       "oldest messages are left out once the context is full; they stay in the chat.");
   }
   const ButtonOptions send{.kind = ButtonKind::kPrimary, .enabled = can_send(state, chat, draft)};
-  const std::string_view label = busy ? "Queue" : "Send";
+  const std::string_view label = must_wait(state, chat) ? "Queue" : "Send";
   float x = low.x + width - frame.px(14) - button_width(frame, label, send);
   ImGui::SetCursorScreenPos({x, low.y + frame.px(3)});
   const bool pressed = button(frame, "send", label, send);

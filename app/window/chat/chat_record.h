@@ -58,7 +58,7 @@ struct ChatRecord {
   std::int64_t position = 0;               // the list begins with the highest
   std::optional<std::int64_t> trashed_ms;  // since when it lies in the trash
   Draft draft;
-  std::deque<std::string> queued;  // asked when the answer under way is done, first to last
+  std::deque<std::string> queued;  // asked when the answer under way is done or the model loaded, in turn
   std::optional<RequestId> answering;
   std::optional<PlannedQuestion> planned;
   // Of what has left the context, as far as it is written by now.

@@ -12,9 +12,10 @@ using Kind = PlannedQuestion::Kind;
 
 void Questions::apply(const ui::actions::SendMessage& a) {
   ChatRecord* record = chats_.change(a.chat_id, Changed::kHead);
-  if (record == nullptr || answers_.engine() == nullptr) return;
+  if (record == nullptr || state_.model.phase == ui::ModelPhase::kNone) return;
   std::string message = drafts_.take(a.chat_id, a.text);
-  if (is_free(*record)) return ask_new(a.chat_id, record->chat.active_leaf(), message);
+  if (answers_.engine() != nullptr && is_free(*record))
+    return ask_new(a.chat_id, record->chat.active_leaf(), message);
   record->queued.push_back(std::move(message));
 }
 

@@ -1,5 +1,5 @@
 // What a person asks in a chat: new questions, the same again, edited ones, answers that go on, and those
-// that wait until the answer under way is done.
+// that wait until the answer under way is done or the model is loaded.
 //
 // Each is planned before it is asked (context_plan.h), and is a message while it waits for that: what cannot
 // be sent goes back into the draft with the reason. Where a summary is wanted first, it is written first.

@@ -11,8 +11,9 @@
 namespace octavo::ui {
 namespace {
 
-constexpr float kPitch = 26, kLeastPitch = 11, kWithLetter = 18, kHeading = 30, kLegend = 24, kMostRows = 3;
+constexpr float kPitch = 26, kLeastPitch = 11, kWithLetter = 18, kHeading = 30, kLegend = 24, kMostRows = 4;
 constexpr float kSpaceShare = 0.12f;  // of a cell's pitch
+constexpr float kBetweenPools = 5;
 
 // What a cell says of its checkpoint.
 const char* letter_of(CheckpointReason reason) {
@@ -74,7 +75,10 @@ void draw_host_cell(const Frame& frame, const MemoryWorkspaceState& state, std::
                     ImVec2 high) {
   ImDrawList* list = ImGui::GetWindowDrawList();
   const auto& owners = state.host_states[index].owners;
-  if (owners.empty()) return draw_cell(frame.theme, list, low, high, {frame.theme.free});
+  if (owners.empty()) {
+    list->AddRect(low, high, frame.theme.free, frame.px(2));
+    return;
+  }
   const ImU32 colour = owners.front() < state.sequences.size()
                            ? frame.theme.owner(state.sequences[owners.front()].colour_index)
                            : frame.theme.owner(4);
@@ -94,14 +98,19 @@ std::string heading_note(const Frame& frame, const MemoryWorkspaceState& state, 
       with_thousands(figures.used_states) + " of " + with_thousands(state.pool.num_states) + " in use";
   const std::string kept = " · " + count_text(figures.checkpoints, "checkpoint");
   const std::string each = " · " + bytes_text(state.pool.bytes_per_state) + " each";
-  const std::string notes[] = {used + kept + each, used + kept, used};
+  const std::string host =
+      state.host_states.empty()
+          ? ""
+          : " · below: " + with_thousands(std::ssize(state.host_states)) + " in host memory";
+  const std::string notes[] = {used + kept + each + host, used + kept + each, used + kept, used};
   return std::string(first_that_fits(frame, small_text(frame), notes, room));
 }
 
-// Of both pools and the space between them.
+// Of both pools, each from the beginning of a row.
 float rows_with(const MemoryWorkspaceState& state, float pitch, float width) {
-  const auto count = static_cast<float>(state.states.size() + state.host_states.size() + 1);
-  return std::ceil(count / std::max(1.0f, std::floor(width / pitch)));
+  const float columns = std::max(1.0f, std::floor(width / pitch));
+  return std::ceil(static_cast<float>(state.states.size()) / columns) +
+         std::ceil(static_cast<float>(state.host_states.size()) / columns);
 }
 
 // As large as all cells fit into a few rows; the least scrolls.
@@ -114,7 +123,8 @@ float pitch_of(const Frame& frame, const MemoryWorkspaceState& state, float widt
 // Within the child that scrolls, if it must.
 float cells_height(const Frame& frame, const MemoryWorkspaceState& state, float width) {
   const float pitch = pitch_of(frame, state, width);
-  return std::min(kMostRows, rows_with(state, pitch, width)) * (pitch + 1);
+  return std::min(kMostRows, rows_with(state, pitch, width)) * (pitch + 1) +
+         (state.host_states.empty() ? 0 : frame.px(kBetweenPools));
 }
 
 void draw_state_legend(const Frame& frame, const MemoryWorkspaceState& state, float width) {
@@ -133,21 +143,22 @@ void draw_state_legend(const Frame& frame, const MemoryWorkspaceState& state, fl
           "E where a sequence ended\nL on the way through a long text");
 }
 
-// The cells of both pools, one after the other with a space between them.
+// The cells of the pool, and below them those of the host's.
 void draw_cells(const Frame& frame, const MemoryWorkspaceState& state, float width, Pointing& pointing) {
   const auto num_states = static_cast<int>(state.states.size());
   const auto num_host = static_cast<int>(state.host_states.size());
-  const int first_host = num_states + 1, count = num_host > 0 ? first_host + num_host : num_states;
   const float pitch = std::min(pitch_of(frame, state, width), width);
   const CellGrid grid = make_cell_grid(ImGui::GetCursorScreenPos(), width, pitch,
                                        std::max(1.0f, std::round(pitch * kSpaceShare)));
+  CellGrid host_grid = grid;
+  host_grid.origin.y += grid.height(num_states) + frame.px(kBetweenPools);
   for (int i = 0; i < num_states; ++i)
     draw_state_cell(frame, state, static_cast<std::size_t>(i), grid.low(i), grid.high(i));
-  for (int i = 0; i < num_host; ++i) {
-    draw_host_cell(frame, state, static_cast<std::size_t>(i), grid.low(first_host + i),
-                   grid.high(first_host + i));
-  }
-  const bool was_clicked = ImGui::InvisibleButton("state_cells", {width, grid.height(count)});
+  for (int i = 0; i < num_host; ++i)
+    draw_host_cell(frame, state, static_cast<std::size_t>(i), host_grid.low(i), host_grid.high(i));
+  const float bottom = num_host > 0 ? host_grid.origin.y + host_grid.height(num_host)
+                                    : grid.origin.y + grid.height(num_states);
+  const bool was_clicked = ImGui::InvisibleButton("state_cells", {width, bottom - grid.origin.y});
   ImDrawList* list = ImGui::GetWindowDrawList();
   // A ring lies around its cell, and that of the first ones beyond the child.
   const float beyond = frame.px(3);
@@ -160,9 +171,12 @@ void draw_cells(const Frame& frame, const MemoryWorkspaceState& state, float wid
   };
   if (state.state_card) ring(state.state_card->state);
   for (const BlockId lit : state.hover.states) ring(lit);
-  const int pointed = ImGui::IsItemHovered() ? grid.at(ImGui::GetMousePos(), count) : -1;
-  if (pointed >= first_host) return tooltip_now(frame, host_summary(state, pointed - first_host));
-  if (pointed < 0 || pointed >= num_states) return;
+  if (!ImGui::IsItemHovered()) return;
+  const ImVec2 mouse = ImGui::GetMousePos();
+  if (const int host = host_grid.at(mouse, num_host); host >= 0)
+    return tooltip_now(frame, host_summary(state, host));
+  const int pointed = grid.at(mouse, num_states);
+  if (pointed < 0) return;
   ring(BlockId{pointed});
   pointing.state = pointed;
   tooltip_now(frame, state_summary(state, pointed));
