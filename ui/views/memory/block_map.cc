@@ -23,6 +23,7 @@ constexpr float kLargestSmallFit = 32;  // of a pool whose cells would leave mos
 constexpr std::size_t kSmallPool = 512;
 constexpr float kSpaceShare = 0.12f;  // of a cell's pitch
 constexpr float kTextCell = 34;       // from here on a cell has text
+constexpr float kHostShare = 0.28f, kMostHost = 120, kHostHeading = 34, kLeastHost = 16;
 constexpr float kFadeSeconds = 0.7f;
 constexpr float kMostZoom = 64;
 
@@ -37,6 +38,16 @@ float fitting_pitch(const Frame& frame, std::size_t count, ImVec2 room) {
   }
   const float area = room.x * room.y / static_cast<float>(std::max<std::size_t>(1, count));
   return std::clamp(std::floor(std::sqrt(std::max(area, 1.0f)) * 4) / 4, 1.0f, 2.0f);
+}
+
+// With its heading. The cells have a share of the card, and what they leave of it is the device pool's.
+float host_height(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 room) {
+  if (state.pool.num_host_blocks == 0) return frame.px(22);
+  const float most = std::min(room.y * kHostShare, frame.px(kMostHost)) - frame.px(kHostHeading);
+  const float cells = std::max(frame.px(kLeastHost), most);
+  const float pitch = fitting_pitch(frame, state.host.size(), {room.x, cells});
+  const CellGrid grid = make_cell_grid({0, 0}, room.x, pitch, std::max(1.0f, pitch * kSpaceShare));
+  return frame.px(kHostHeading) + std::min(cells, grid.height(static_cast<int>(state.host.size())));
 }
 
 void draw_key(const Frame& frame, const CellLook& look, std::string_view text, bool& is_first,
@@ -164,9 +175,8 @@ void BlockMap::draw(const Frame& frame, const MemoryWorkspaceState& state, ImVec
   if (colour_ == BlockColour::kWindow && state.pool.num_window_blocks == 0) colour_ = BlockColour::kOwner;
   update_order(state);
   update_flashes(state);
-  const bool has_host = state.pool.num_host_blocks > 0;
   const ImVec2 room = ImGui::GetContentRegionAvail();
-  const float host = has_host ? std::min(room.y * 0.28f, frame.px(120)) : frame.px(22);
+  const float host = host_height(frame, state, room);
   const float strips =
       state_strip_height(frame, state, room.x) + window_part_strip_height(frame, state, room.x);
   draw_device(frame, state, {room.x, std::max(frame.px(60), room.y - host - strips - frame.px(42))},
@@ -452,7 +462,7 @@ void BlockMap::draw_host(const Frame& frame, const MemoryWorkspaceState& state, 
       count_text(state.pool.num_host_blocks, "block") + " · " + with_thousands(num_used) + " swapped out");
   gap(frame, 4);
   const ImVec2 low = ImGui::GetCursorScreenPos();
-  const ImVec2 room{ImGui::GetContentRegionAvail().x, std::max(frame.px(16), height - frame.px(34))};
+  const ImVec2 room{ImGui::GetContentRegionAvail().x, height - frame.px(kHostHeading)};
   const float pitch = fitting_pitch(frame, state.host.size(), room);
   const CellGrid grid = make_cell_grid(low, room.x, pitch, std::max(1.0f, pitch * kSpaceShare));
   ImDrawList* list = ImGui::GetWindowDrawList();
