@@ -38,6 +38,7 @@ SIMULATION = ["octavo_simulate", "--seeds", str(SEEDS), "--steps", str(STEPS), "
 class Mutant:
     name: str
     file: str
+    unit: str  # that is compiled with it; `file` itself, if that is no header
     edits: list[tuple[str, str]]  # text that must be there exactly once, and what stands there instead
     is_harmless: bool
     noticed_by: list[str]  # program and arguments
@@ -55,10 +56,11 @@ def read_mutants(paths):
     mutants = []
     for section in (one for path in paths for one in re.split(r"^== ", path.read_text(), flags=re.MULTILINE)[1:]):
         head, *edits = section.split("\n---\n")
-        name, file, *noticed_by = head.strip().split("\n")
+        name, place, *noticed_by = head.strip().split("\n")
+        file, _, unit = place.partition(" in ")
         program = shlex.split(noticed_by[0].removeprefix("noticed by: ")) if noticed_by else SIMULATION
         pairs = [edit.partition("\n+++\n") for edit in edits]
-        mutants.append(Mutant(name.removesuffix(" (harmless)"), file, [(old.strip("\n"), new.strip("\n")) for old, _, new in pairs],
+        mutants.append(Mutant(name.removesuffix(" (harmless)"), file, unit or file, [(old.strip("\n"), new.strip("\n")) for old, _, new in pairs],
                               name.endswith(" (harmless)"), program))
     names = [mutant.name for mutant in mutants]
     if len(set(names)) != len(names):
@@ -141,14 +143,18 @@ class Build:
 
     def object_of(self, mutant):
         """The compiled mutant, from the cache if nothing that it is made from has changed."""
-        unit, flags, original = self.compile_command(mutant.file)
+        unit, flags, original = self.compile_command(mutant.unit)
         source = mutated_source(self.root, mutant)
         path = self.cache / (digest(source, *flags, original.read_bytes()) + ".o")
         if not path.exists():
             with tempfile.TemporaryDirectory(prefix="octavo-mutant-") as scratch:
-                copy = pathlib.Path(scratch) / pathlib.Path(mutant.file).name
+                copy = pathlib.Path(scratch) / mutant.file
+                copy.parent.mkdir(parents=True)
                 copy.write_text(f'#line 1 "{mutant.file}"\n' + source)
-                if unit != (self.root / mutant.file).resolve():  # with its neighbours, which stay as they are
+                if mutant.unit != mutant.file:  # who includes it finds the copy first
+                    flags = [flags[0], f"-I{scratch}", *flags[1:]]
+                    copy = unit
+                elif unit != (self.root / mutant.file).resolve():  # with its neighbours, which stay as they are
                     together = pathlib.Path(scratch) / "together.cc"
                     together.write_text(unit.read_text().replace(f'"{(self.root / mutant.file).resolve()}"', f'"{copy}"'))
                     copy = together

@@ -21,7 +21,7 @@
 namespace octavo::kernels::cuda {
 namespace {
 
-constexpr int kStages = 3;                                    // of activations in shared memory
+constexpr int kFloatStages = 3;                               // of activations in shared memory
 constexpr int kLanesOfRow = 4;                                // that share a weight row
 constexpr int kOctets = static_cast<int>(kGroupColumns) / 8;  // of a lane's columns in a chunk
 static_assert(kTileColumns == kLanesOfRow * kGroupColumns);
@@ -33,8 +33,8 @@ struct TileShape {
   static constexpr int kEights = kRowEights, kRows = 8 * kRowEights;
   static constexpr int kSixteens = tile_outputs(false, kRows) / (16 * kTileWarps);
   static constexpr int kOutputsOfWarp = 16 * kSixteens, kOutputs = kTileWarps * kOutputsOfWarp;
-  static constexpr int kSums = kSixteens * kEights * 4;  // of a thread
-  static constexpr int kDepth = 2;                       // chunks of weights in registers
+  static constexpr int kSums = kSixteens * kEights * 4;     // of a thread
+  static constexpr int kDepth = 2, kStages = kFloatStages;  // in chunks
   static constexpr int kBlocksAtOnce = kSums >= 32 ? 3 : 4;
 };
 
@@ -120,7 +120,7 @@ static_assert(kTileThreads == 8 * kOctets * kLanesOfRow, "a thread for each plac
 template <class Shape>
 class WarpTile {
  public:
-  using Groups = LaneGroup[Shape::kSixteens][2];
+  using Weights = LaneGroup[Shape::kSixteens][2];  // of a chunk
 
   // `groups`: of a weight row.
   __device__ WarpTile(const ProductTargets& targets, const BlockPlace& place, std::int64_t groups)
@@ -134,7 +134,7 @@ class WarpTile {
   }
 
   // Behind the last group it is the last one again, which meets zeros.
-  __device__ void load(int chunk, Groups& loaded) const {
+  __device__ void load(int chunk, Weights& loaded) const {
     const std::int64_t group = static_cast<std::int64_t>(chunk) * kLanesOfRow + lane() % 4;
 #pragma unroll
     for (int i = 0; i < Shape::kSixteens; ++i) {
@@ -146,7 +146,7 @@ class WarpTile {
     }
   }
 
-  __device__ void multiply(const Groups& loaded, const ChunkRows<Shape>& activations, int stage) {
+  __device__ void multiply(const Weights& loaded, const ChunkRows<Shape>& activations, int stage) {
 #pragma unroll 1
     for (int part = 0; part < activations.num_parts(); ++part)
       multiply_part(loaded, activations.part(stage, part));
@@ -158,7 +158,7 @@ class WarpTile {
   __device__ static int lane() { return TileSums<Shape>::lane(); }
 
   // An octet of columns is two steps.
-  __device__ void multiply_part(const Groups& loaded, const uint4* chunk) {
+  __device__ void multiply_part(const Weights& loaded, const uint4* chunk) {
 #pragma unroll
     for (int octet = 0; octet < kOctets; ++octet) {
       std::uint32_t weights[Shape::kSixteens][2][4];
@@ -212,35 +212,9 @@ __global__ void __launch_bounds__(kTileThreads, (TileShape<kType, kRowEights>::k
   const ChunkRows<Shape> activations(rows, place.first_row, dynamic_shared<uint4>());
   WarpTile<Shape> tile(targets, place, rows.stride / kGroupColumns);
 
-  typename WarpTile<Shape>::Groups loaded[Shape::kDepth];
-#pragma unroll
-  for (int i = 0; i + 1 < Shape::kDepth; ++i) {
-    if (begin + i < end) tile.load(begin + i, loaded[i]);  // weights are nobody's result
-  }
-  await_inputs();
-  for (int i = 0; i + 1 < kStages; ++i) {
-    if (begin + i < end) activations.copy(begin + i, i);
-    copy_async_commit();
-  }
-  // Behind the barrier every warp has done with the oldest stage, which is filled next.
-  int stage = 0;
-  for (int first = begin; first < end; first += Shape::kDepth) {
-#pragma unroll
-    for (int i = 0; i < Shape::kDepth; ++i) {
-      const int chunk = first + i, to_load = chunk + Shape::kDepth - 1, to_copy = chunk + kStages - 1;
-      if (chunk >= end) break;
-      if (to_load < end) tile.load(to_load, loaded[(i + Shape::kDepth - 1) % Shape::kDepth]);
-      copy_async_wait<kStages - 2>();
-      __syncthreads();
-      if (to_copy < end) activations.copy(to_copy, stage == 0 ? kStages - 1 : stage - 1);
-      copy_async_commit();
-      tile.multiply(loaded[i], activations, stage);
-      stage = stage + 1 == kStages ? 0 : stage + 1;
-    }
-  }
-  copy_async_wait<0>();
+  multiply_slices<Shape>(tile, activations, begin, end, [](int) {});
   static_assert(TileSums<Shape>::kSharedNumbers * sizeof(float) <=
-                kStages * Shape::kRows * kTileColumns * sizeof(std::uint16_t));
+                Shape::kStages * Shape::kRows * kTileColumns * sizeof(std::uint16_t));
   const float* const factors = kType == TensorType::kBF16 ? nullptr : rows.half_factors;
   if (tile.sums().sum_of_splits(scratch)) tile.sums().store(rows, factors, dynamic_shared<float>());
 }
@@ -261,7 +235,7 @@ void launch_float_tiles(Stream& stream, TensorType type, int tile_rows, const Pr
   const unsigned row_tiles = num_pieces(rows.num_rows, tile_rows);
   const std::int32_t num_blocks =
       deal_tiles(dealt, tile_outputs(false, tile_rows), static_cast<std::int32_t>(row_tiles));
-  const int numbers = kStages * rows.num_parts * tile_rows * kTileColumns;
+  const int numbers = kFloatStages * rows.num_parts * tile_rows * kTileColumns;
   launch(type == TensorType::kF16 ? tiles_kernel<TensorType::kF16>(tile_rows)
                                   : tiles_kernel<TensorType::kBF16>(tile_rows),
          {.grid = dim3(static_cast<unsigned>(num_blocks), row_tiles),

@@ -22,8 +22,7 @@
 namespace octavo::kernels::cuda {
 namespace {
 
-constexpr int kIntegerStages = 4;  // of activations in shared memory
-constexpr int kPieces = 4;         // of a row's group: high 0..15, high 16..31, low 0..15, low 16..31
+constexpr int kPieces = 4;  // of a row's group: high 0..15, high 16..31, low 0..15, low 16..31
 constexpr int kBias = 0x4b400000;
 constexpr float kFloatBias = 12582912.0f;
 // The largest sum of a group's bytes: 32 * 128 * 128.
@@ -41,8 +40,8 @@ struct IntegerTile {
   static constexpr int kEights = kRowEights, kRows = 8 * kRowEights;
   static constexpr int kSixteens = tile_outputs(true, kRows) / (16 * kTileWarps);
   static constexpr int kOutputsOfWarp = 16 * kSixteens, kOutputs = kTileWarps * kOutputsOfWarp;
-  static constexpr int kSums = kSixteens * kEights * 4;  // of a thread
-  static constexpr int kDepth = kSums < 32 ? 3 : 2;      // pairs of weights in registers
+  static constexpr int kSums = kSixteens * kEights * 4;           // of a thread
+  static constexpr int kDepth = kSums < 32 ? 3 : 2, kStages = 4;  // in pairs
   // A stage: [group][piece][row] of 16 bytes, scales [group][row], sums [group][row].
   static constexpr int kIntegerBytes = kPairGroups * kPieces * kRows * 16;
   static constexpr int kScaleBytes = kPairGroups * kRows * 4, kSumBytes = kPairGroups * kRows * 8;
@@ -50,8 +49,8 @@ struct IntegerTile {
 };
 
 template <class Shape>
-constexpr std::size_t kSharedBytes = kIntegerStages* Shape::kStageBytes > TileSums<Shape>::kSharedNumbers * 4
-                                         ? kIntegerStages* Shape::kStageBytes
+constexpr std::size_t kSharedBytes = Shape::kStages* Shape::kStageBytes > TileSums<Shape>::kSharedNumbers * 4
+                                         ? Shape::kStages* Shape::kStageBytes
                                          : TileSums<Shape>::kSharedNumbers * 4;
 
 // A pair's activations in shared memory.
@@ -132,7 +131,7 @@ class PairRows {
 template <class Shape>
 class IntegerWarpTile {
  public:
-  using Pairs = RawPair<Shape::kType, 4>[Shape::kSixteens][2];
+  using Weights = RawPair<Shape::kType, 4>[Shape::kSixteens][2];  // of a pair
 
   __device__ IntegerWarpTile(const ProductTargets& targets, const BlockPlace& place, std::int64_t pairs)
       : targets_(targets), place_(place), totals_(targets, place) {
@@ -144,7 +143,7 @@ class IntegerWarpTile {
     }
   }
 
-  __device__ void load(std::int64_t pair, Pairs& loaded) const {
+  __device__ void load(std::int64_t pair, Weights& loaded) const {
 #pragma unroll
     for (int i = 0; i < Shape::kSixteens; ++i) {
 #pragma unroll
@@ -155,8 +154,8 @@ class IntegerWarpTile {
     }
   }
 
-  __device__ void multiply(const Pairs& loaded, const PairRows<Shape>& activations, int stage) {
-    Weights weights[Shape::kSixteens][kPairGroups];
+  __device__ void multiply(const Weights& loaded, const PairRows<Shape>& activations, int stage) {
+    GroupWeights weights[Shape::kSixteens][kPairGroups];
 #pragma unroll
     for (int i = 0; i < Shape::kSixteens; ++i) {
 #pragma unroll
@@ -164,7 +163,7 @@ class IntegerWarpTile {
     }
 #pragma unroll
     for (int j = 0; j < Shape::kEights; ++j) {
-      Activations rows[kPairGroups];
+      GroupRows rows[kPairGroups];
 #pragma unroll
       for (int group = 0; group < kPairGroups; ++group) rows[group] = rows_of(activations, stage, group, j);
 #pragma unroll
@@ -197,18 +196,18 @@ class IntegerWarpTile {
   static constexpr bool kHasHalves = kTraits.scale_columns == 16;
 
   // A lane's share of a group of 16 weight rows, and the scales of the two rows that it sums up.
-  struct Weights {
+  struct GroupWeights {
     std::uint32_t operand[4];
     GroupScales scales[2];
   };
-  struct Activations {
+  struct GroupRows {
     std::uint32_t high[2], low[2];
     float scales[2];       // of the two rows that the lane sums up
     float minimums[2][2];  // [row][half]; of a whole group the first
   };
 
-  __device__ static Weights weights_of(const RawPair<Shape::kType, 4> (&loaded)[2], int group) {
-    Weights weights;
+  __device__ static GroupWeights weights_of(const RawPair<Shape::kType, 4> (&loaded)[2], int group) {
+    GroupWeights weights;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       std::uint32_t words[2];
@@ -219,8 +218,8 @@ class IntegerWarpTile {
     return weights;
   }
 
-  __device__ static Activations rows_of(const PairRows<Shape>& activations, int stage, int group, int eight) {
-    Activations rows{};
+  __device__ static GroupRows rows_of(const PairRows<Shape>& activations, int stage, int group, int eight) {
+    GroupRows rows{};
     activations.load(stage, group, eight, rows.high, rows.low);
     const float2 scales = activations.scales(stage, group, eight);
     rows.scales[0] = scales.x, rows.scales[1] = scales.y;
@@ -239,7 +238,7 @@ class IntegerWarpTile {
   }
 
   // As add_group() of matmul_vector.cu does, in the same order.
-  __device__ static void add_group(const Weights& weights, const Activations& rows, float (&chains)[4]) {
+  __device__ static void add_group(const GroupWeights& weights, const GroupRows& rows, float (&chains)[4]) {
     constexpr int kBegin[4] = {kBias, kBias, kBias, kBias};
 #pragma unroll
     for (int half = 0; half < (kHasHalves ? 2 : 1); ++half) {
@@ -290,37 +289,11 @@ __global__ void __launch_bounds__(kTileThreads, integer_tiles_at_once(8 * kRowEi
   const PairRows<Shape> activations(rows, place.first_row, dynamic_shared<std::byte>());
   IntegerWarpTile<Shape> tile(targets, place, sections.pairs);
 
-  typename IntegerWarpTile<Shape>::Pairs loaded[Shape::kDepth];
-#pragma unroll
-  for (int i = 0; i + 1 < Shape::kDepth; ++i) {
-    if (begin + i < end) tile.load(begin + i, loaded[i]);  // weights are nobody's result
-  }
-  await_inputs();
-  for (int i = 0; i + 1 < kIntegerStages; ++i) {
-    if (begin + i < end) activations.copy(begin + i, i);
-    copy_async_commit();
-  }
-  // Behind the barrier every warp has done with the oldest stage, which is filled next.
-  int stage = 0;
   std::int64_t section_end = begin + sections.length;
-  for (std::int64_t first = begin; first < end; first += Shape::kDepth) {
-#pragma unroll
-    for (int i = 0; i < Shape::kDepth; ++i) {
-      const std::int64_t pair = first + i, to_load = pair + Shape::kDepth - 1,
-                         to_copy = pair + kIntegerStages - 1;
-      if (pair >= end) break;
-      if (to_load < end) tile.load(to_load, loaded[(i + Shape::kDepth - 1) % Shape::kDepth]);
-      copy_async_wait<kIntegerStages - 2>();
-      __syncthreads();
-      if (to_copy < end) activations.copy(to_copy, stage == 0 ? kIntegerStages - 1 : stage - 1);
-      copy_async_commit();
-      if (pair == section_end) tile.end_section(), section_end += sections.length;
-      tile.multiply(loaded[i], activations, stage);
-      stage = stage + 1 == kIntegerStages ? 0 : stage + 1;
-    }
-  }
+  multiply_slices<Shape>(tile, activations, begin, end, [&](std::int64_t pair) {
+    if (pair == section_end) tile.end_section(), section_end += sections.length;
+  });
   tile.end_section();
-  copy_async_wait<0>();
   if (tile.totals().sum_of_splits(scratch)) tile.totals().store(rows, nullptr, dynamic_shared<float>());
 }
 

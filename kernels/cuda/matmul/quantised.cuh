@@ -158,6 +158,14 @@ __device__ inline std::uint32_t unpacked_word(std::uint32_t low, std::uint32_t h
   return word;
 }
 
+// The word with the upper bits of words 4 half .. 4 half + 3 of a group; 0 where a type has none.
+template <TensorType kType, int kLanes>
+__device__ inline std::uint32_t high_word(const RawPair<kType, kLanes>& raw, int group, int half) {
+  constexpr int kHighBits = quant_traits(kType).high_bits;
+  if constexpr (kHighBits == 0) return 0;
+  return raw.high[kHighBits == 2 ? 2 * group + half : group];
+}
+
 // The integers of group 0 or 1 as bytes: element 4 i + b in byte b of word i; unsigned, or is_signed().
 template <TensorType kType>
 __device__ inline void unpack_group(const RawPair<kType>& raw, int group, std::uint32_t (&words)[8]) {
@@ -168,10 +176,7 @@ __device__ inline void unpack_group(const RawPair<kType>& raw, int group, std::u
     const std::uint32_t low = kTraits.low_bits == 8   ? raw.low[4 * (i % 4) + 2 * group + half]
                               : kTraits.low_bits == 4 ? raw.low[2 * (i % 4) + group]
                                                       : raw.low[2 * group + half];
-    const std::uint32_t high = kTraits.high_bits == 2   ? raw.high[2 * group + half]
-                               : kTraits.high_bits == 1 ? raw.high[group]
-                                                        : 0;
-    words[i] = unpacked_word<kType>(low, high, i);
+    words[i] = unpacked_word<kType>(low, high_word(raw, group, half), i);
   }
 }
 
@@ -191,10 +196,8 @@ __device__ inline void unpack_share(const RawPair<kType, 4>& raw, int group, int
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const std::uint32_t low = kTraits.low_bits == 4 ? raw.low[group] : raw.low[2 * group + half];
-    const std::uint32_t high = kTraits.high_bits == 2   ? raw.high[2 * group + half]
-                               : kTraits.high_bits == 1 ? raw.high[group]
-                                                        : 0;
-    words[half] = without_offset<kType>(unpacked_word<kType>(low, high, 4 * half + lane));
+    words[half] =
+        without_offset<kType>(unpacked_word<kType>(low, high_word(raw, group, half), 4 * half + lane));
   }
 }
 

@@ -1,6 +1,7 @@
-// What kernels of tiles share: what a block works on, and how its sums become results. Shape is a tile as it
-// is compiled: kRows input rows in kEights eights, kOutputs in kSixteens sixteens of each warp, kSums of a
-// thread.
+// What kernels of tiles share: what a block works on, the order in which it loads and multiplies, and how its
+// sums become results. Shape is a tile as it is compiled: kRows input rows in kEights eights, kOutputs in
+// kSixteens sixteens of each warp, kSums of a thread; weights of kDepth slices in registers, activations of
+// kStages in shared memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,6 +10,7 @@
 
 #include "kernels/cuda/matmul/matmul_epilogue.cuh"
 #include "kernels/cuda/matmul/matmul_kernels.h"
+#include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 
 namespace octavo::kernels::cuda {
@@ -42,6 +44,44 @@ __device__ inline BlockPlace place_of_block(const ProductTargets& targets) {
   const int local = block - chosen.first_block;
   return {target, local / chosen.splits, local % chosen.splits, Shape::kOutputs,
           static_cast<std::int64_t>(blockIdx.y) * Shape::kRows};
+}
+
+// Multiplies the slices [begin, end) of the inner dimension, which Tile and Rows cut as they like. Weights
+// are asked for kDepth - 1 slices ahead (Tile::load), activations kStages - 1 ahead (Rows::copy), since both
+// are far away. `before(slice)` is called before a slice is multiplied. Of the kernel's inputs it awaits all
+// that are another kernel's results; weights are nobody's.
+template <class Shape, class Tile, class Rows, class Index, class Before>
+__device__ inline void multiply_slices(Tile& tile, const Rows& activations, Index begin, Index end,
+                                       Before&& before) {
+  typename Tile::Weights loaded[Shape::kDepth];
+#pragma unroll
+  for (int i = 0; i + 1 < Shape::kDepth; ++i) {
+    if (begin + i < end) tile.load(begin + i, loaded[i]);
+  }
+  await_inputs();
+  for (int i = 0; i + 1 < Shape::kStages; ++i) {
+    if (begin + i < end) activations.copy(begin + i, i);
+    copy_async_commit();
+  }
+  // Behind the barrier every warp has done with the oldest stage, which is filled next.
+  int stage = 0;
+  for (Index first = begin; first < end; first += Shape::kDepth) {
+#pragma unroll
+    for (int i = 0; i < Shape::kDepth; ++i) {
+      const Index slice = first + i, to_load = slice + Shape::kDepth - 1,
+                  to_copy = slice + Shape::kStages - 1;
+      if (slice >= end) break;
+      if (to_load < end) tile.load(to_load, loaded[(i + Shape::kDepth - 1) % Shape::kDepth]);
+      copy_async_wait<Shape::kStages - 2>();
+      __syncthreads();
+      if (to_copy < end) activations.copy(to_copy, stage == 0 ? Shape::kStages - 1 : stage - 1);
+      copy_async_commit();
+      before(slice);
+      tile.multiply(loaded[i], activations, stage);
+      stage = stage + 1 == Shape::kStages ? 0 : stage + 1;
+    }
+  }
+  copy_async_wait<0>();
 }
 
 // The sums of a block's threads, as steps of tensor cores leave them: [sixteen outputs][eight rows][4].
