@@ -10,6 +10,7 @@
 
 #include "app/commands/input.h"
 #include "app/commands/wanted_model.h"
+#include "engine/api/option_names.h"
 
 namespace octavo::app {
 namespace {
@@ -17,14 +18,14 @@ namespace {
 // --name A|B|C for an enumeration. The help text lists the names.
 template <class Enumeration>
 void add_choice(CLI::App& command, const std::string& name, Enumeration& value,
-                const std::vector<std::pair<std::string, Enumeration>>& choices, const std::string& help) {
+                NamedValues<Enumeration> choices, const std::string& help) {
   std::string names;
-  for (const auto& [text, unused] : choices) names += (names.empty() ? "" : "|") + text;
+  for (const auto& [text, unused] : choices) names += std::string(names.empty() ? "" : "|") + text;
   command
       .add_option_function<std::string>(
           name,
-          [&value, choices, name, names](const std::string& text) {
-            for (const auto& [choice, meaning] : choices) {
+          [&value, known = std::vector(choices), name, names](const std::string& text) {
+            for (const auto& [choice, meaning] : known) {
               if (choice == text) {
                 value = meaning;
                 return;
@@ -56,27 +57,12 @@ std::pair<TokenId, double> parse_logit_bias(const std::string& text) {
 }  // namespace
 
 void add_computing_flags(CLI::App& command, EngineOptions& options) {
-  add_choice<Device>(command, "--device", options.device,
-                     {{"cpu", Device::kCpu}, {"cuda", Device::kCuda}, {"auto", Device::kAuto}},
+  add_choice<Device>(command, "--device", options.device, kDeviceNames,
                      "Device to run on; auto: a GPU if one works, otherwise the CPU");
   command.add_option("--threads", options.threads, "CPU workers (default: physical cores)");
-  add_choice<WeightType>(command, "--dtype", options.dtype,
-                         {{"auto", WeightType::kAuto},
-                          {"float16", WeightType::kFloat16},
-                          {"half", WeightType::kFloat16},
-                          {"bfloat16", WeightType::kBfloat16},
-                          {"float32", WeightType::kFloat32}},
+  add_choice<WeightType>(command, "--dtype", options.dtype, kWeightTypeNames,
                          "Data type of unquantised weights in memory; auto: as in the file");
-  add_choice<WeightQuantisation>(command, "--quantization", options.quantisation,
-                                 {{"none", WeightQuantisation::kNone},
-                                  {"Q8_0", WeightQuantisation::kQ8_0},
-                                  {"Q6_K", WeightQuantisation::kQ6_K},
-                                  {"Q5_K", WeightQuantisation::kQ5_K},
-                                  {"Q5_1", WeightQuantisation::kQ5_1},
-                                  {"Q5_0", WeightQuantisation::kQ5_0},
-                                  {"Q4_K", WeightQuantisation::kQ4_K},
-                                  {"Q4_1", WeightQuantisation::kQ4_1},
-                                  {"Q4_0", WeightQuantisation::kQ4_0}},
+  add_choice<WeightQuantisation>(command, "--quantization", options.quantisation, kWeightQuantisationNames,
                                  "What unquantised weights become when they are loaded");
   add_choice<ActivationType>(command, "--activation-dtype", options.activation_dtype,
                              {{"auto", ActivationType::kAuto},
@@ -85,15 +71,7 @@ void add_computing_flags(CLI::App& command, EngineOptions& options) {
                               {"int8", ActivationType::kInt8}},
                              "Data type of activations for quantised weights; auto: int16, as accurate as "
                              "f32 and nearly as fast as int8");
-  add_choice<KvCacheType>(command, "--kv-cache-dtype", options.kv_cache_dtype,
-                          {{"auto", KvCacheType::kAuto},
-                           {"f32", KvCacheType::kF32},
-                           {"f16", KvCacheType::kF16},
-                           {"bf16", KvCacheType::kBf16},
-                           {"fp8", KvCacheType::kFp8E4m3},
-                           {"fp8_e4m3", KvCacheType::kFp8E4m3},
-                           {"fp8_e5m2", KvCacheType::kFp8E5m2},
-                           {"int8", KvCacheType::kInt8}},
+  add_choice<KvCacheType>(command, "--kv-cache-dtype", options.kv_cache_dtype, kKvCacheTypeNames,
                           "Data type of the KV cache; auto: f16");
 }
 
@@ -131,11 +109,7 @@ void add_engine_flags(CLI::App& command, EngineFlags& flags) {
   command.add_flag("--enable-prefix-caching,!--no-enable-prefix-caching", options.enable_prefix_caching,
                    "Reuse the KV blocks of shared prefixes (default: on)");
   add_choice<PreemptionPolicy>(
-      command, "--preemption-mode", options.preemption_mode,
-      {{"auto", PreemptionPolicy::kAuto},
-       {"swap", PreemptionPolicy::kSwap},
-       {"recompute", PreemptionPolicy::kRecompute},
-       {"cost", PreemptionPolicy::kCost}},
+      command, "--preemption-mode", options.preemption_mode, kPreemptionPolicyNames,
       "What happens to a preempted request's blocks; auto: what was measured to be cheaper, until then "
       "recompute for one sequence and swap for several; cost: the same, but it tries a swap to measure it");
   add_choice<AdmissionAfterPreemption>(

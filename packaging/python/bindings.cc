@@ -21,6 +21,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/api/option_names.h"
 #include "engine/base/overloaded.h"
 #include "engine/engine.h"
 #include "engine/model/model_files.h"
@@ -84,8 +85,7 @@ void take(const nb::dict& from, const char* name, std::optional<T>& into) {
 }
 
 template <class T>
-void take_one_of(const nb::dict& from, const char* name, T& into,
-                 std::initializer_list<std::pair<const char*, T>> values) {
+void take_one_of(const nb::dict& from, const char* name, T& into, NamedValues<T> values) {
   std::optional<std::string> wanted;
   take(from, name, wanted);
   if (!wanted) return;
@@ -103,39 +103,12 @@ void take_one_of(const nb::dict& from, const char* name, T& into,
 EngineOptions options_of(const nb::dict& from) {
   EngineOptions options;
   take(from, "model", options.model);
-  take_one_of(from, "device", options.device,
-              {{"auto", Device::kAuto}, {"cpu", Device::kCpu}, {"cuda", Device::kCuda}});
+  take_one_of(from, "device", options.device, kDeviceNames);
   take(from, "threads", options.threads);
-  take_one_of(from, "dtype", options.dtype,
-              {{"auto", WeightType::kAuto},
-               {"half", WeightType::kFloat16},
-               {"float16", WeightType::kFloat16},
-               {"bfloat16", WeightType::kBfloat16},
-               {"float", WeightType::kFloat32},
-               {"float32", WeightType::kFloat32}});
-  take_one_of(from, "kv_cache_dtype", options.kv_cache_dtype,
-              {{"auto", KvCacheType::kAuto},
-               {"f32", KvCacheType::kF32},
-               {"f16", KvCacheType::kF16},
-               {"bf16", KvCacheType::kBf16},
-               {"fp8", KvCacheType::kFp8E4m3},
-               {"fp8_e4m3", KvCacheType::kFp8E4m3},
-               {"fp8_e5m2", KvCacheType::kFp8E5m2},
-               {"int8", KvCacheType::kInt8}});
-  take_one_of(from, "preemption_mode", options.preemption_mode,
-              {{"auto", PreemptionPolicy::kAuto},
-               {"swap", PreemptionPolicy::kSwap},
-               {"recompute", PreemptionPolicy::kRecompute},
-               {"cost", PreemptionPolicy::kCost}});
-  take_one_of(from, "quantization", options.quantisation,
-              {{"Q8_0", WeightQuantisation::kQ8_0},
-               {"Q6_K", WeightQuantisation::kQ6_K},
-               {"Q5_K", WeightQuantisation::kQ5_K},
-               {"Q5_1", WeightQuantisation::kQ5_1},
-               {"Q5_0", WeightQuantisation::kQ5_0},
-               {"Q4_K", WeightQuantisation::kQ4_K},
-               {"Q4_1", WeightQuantisation::kQ4_1},
-               {"Q4_0", WeightQuantisation::kQ4_0}});
+  take_one_of(from, "dtype", options.dtype, kWeightTypeNames);
+  take_one_of(from, "kv_cache_dtype", options.kv_cache_dtype, kKvCacheTypeNames);
+  take_one_of(from, "preemption_mode", options.preemption_mode, kPreemptionPolicyNames);
+  take_one_of(from, "quantization", options.quantisation, kWeightQuantisationNames);
   take(from, "block_size", options.block_size);
   take(from, "num_kv_blocks", options.num_kv_blocks);
   take(from, "kv_cache_memory", options.kv_cache_memory);
