@@ -9,7 +9,7 @@ endif()
 set(OCTAVO_CUDA ${octavo_cuda_default} CACHE STRING "The CUDA backend: ON, OFF, or AUTO (if there is an nvcc)")
 set_property(CACHE OCTAVO_CUDA PROPERTY STRINGS AUTO ON OFF)
 # Machine code for each, and for devices to come what their driver translates. One of them makes a quick build.
-set(OCTAVO_CUDA_ARCHITECTURES "75-real;80-real;86-real;89-real;90" CACHE STRING "As CMAKE_CUDA_ARCHITECTURES")
+set(OCTAVO_CUDA_ARCHITECTURES "75-real;80-real;86-real;89-real;90-real;100-real;120" CACHE STRING "As CMAKE_CUDA_ARCHITECTURES")
 
 set(octavo_oldest_cuda 13.0)  # that it has been built with
 

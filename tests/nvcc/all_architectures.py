@@ -3,7 +3,7 @@
 
 usage: tests/long/run cuda [--record] [--jobs N] [--build FOLDER] [--folder PREFIX] [ARCHITECTURE...]
 
-ARCHITECTURE: 75, 80, 86, 89 or 90; all of packaging/cuda.cmake's without one. Each is built alone, in build/nvcc-ARCHITECTURE,
+ARCHITECTURE: 75, 80, 86, 89, 90, 100 or 120; all of packaging/cuda.cmake's without one. Each is built alone, in build/nvcc-ARCHITECTURE,
 and then all of them once more in one program, as it ships, in build/nvcc-all. A warning is an error. Registers and spills go
 into kernels/cuda/RESOURCES.md, unless a kernel spills more than it says: that is a failure, and --record accepts it.
 Interrupted and run again, it goes on. A new architecture takes a core about three minutes, all of them in one program ten.
