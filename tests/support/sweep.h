@@ -18,9 +18,10 @@ inline bool is_full_sweep() {
 // parameter is among them.
 template <class Case>
 std::vector<Case> some_of(const std::vector<Case>& cases, std::size_t n, std::size_t first = 0) {
-  if (is_full_sweep()) return cases;
+  const std::size_t begin = is_full_sweep() ? 0 : first, step = is_full_sweep() ? 1 : n;
   std::vector<Case> some;
-  for (std::size_t i = first; i < cases.size(); i += n) some.push_back(cases[i]);
+  some.reserve(cases.size() / step + 1);
+  for (std::size_t i = begin; i < cases.size(); i += step) some.push_back(cases[i]);
   return some;
 }
 
