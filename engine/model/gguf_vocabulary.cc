@@ -200,15 +200,15 @@ Result<void> settle_ends(Vocabulary& vocabulary) {
   if (vocabulary.model == "gemma4") settle_turns(by_name);
   settle_messages(by_name);
   add_ends_of_turns(by_name);
-  constexpr std::size_t kKeys = 2;
+  constexpr std::ptrdiff_t kKeys = 2;
   const auto is_named = [&](TokenId id) {
     return std::ranges::find(by_name.further_eos_token_ids, id) != by_name.further_eos_token_ids.end();
   };
   auto& ends = vocabulary.further_eos_token_ids;
-  std::ranges::stable_partition(ends, [&](TokenId id) { return !is_named(id); });
-  const auto unnamed =
-      static_cast<std::size_t>(std::ranges::count_if(ends, [&](TokenId id) { return !is_named(id); }));
-  if (unnamed > kKeys) return unsupported("ends answers by more than three tokens");
+  // Clang 14 cannot compile libstdc++'s std::ranges::stable_partition.
+  const auto named =
+      std::stable_partition(ends.begin(), ends.end(), [&](TokenId id) { return !is_named(id); });
+  if (named - ends.begin() > kKeys) return unsupported("ends answers by more than three tokens");
   return {};
 }
 

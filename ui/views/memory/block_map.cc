@@ -40,13 +40,18 @@ float fitting_pitch(const Frame& frame, std::size_t count, ImVec2 room) {
   return std::clamp(std::floor(std::sqrt(std::max(area, 1.0f)) * 4) / 4, 1.0f, 2.0f);
 }
 
+// `count` cells from `origin` on, as large as they fit into `room`.
+CellGrid fitting_grid(const Frame& frame, std::size_t count, ImVec2 origin, ImVec2 room) {
+  const float pitch = fitting_pitch(frame, count, room);
+  return make_cell_grid(origin, room.x, pitch, std::max(1.0f, pitch * kSpaceShare));
+}
+
 // With its heading. The cells have a share of the card, and what they leave of it is the device pool's.
 float host_height(const Frame& frame, const MemoryWorkspaceState& state, ImVec2 room) {
   if (state.pool.num_host_blocks == 0) return frame.px(22);
   const float most = std::min(room.y * kHostShare, frame.px(kMostHost)) - frame.px(kHostHeading);
   const float cells = std::max(frame.px(kLeastHost), most);
-  const float pitch = fitting_pitch(frame, state.host.size(), {room.x, cells});
-  const CellGrid grid = make_cell_grid({0, 0}, room.x, pitch, std::max(1.0f, pitch * kSpaceShare));
+  const CellGrid grid = fitting_grid(frame, state.host.size(), {0, 0}, {room.x, cells});
   return frame.px(kHostHeading) + std::min(cells, grid.height(static_cast<int>(state.host.size())));
 }
 
@@ -251,7 +256,6 @@ void BlockMap::draw_device(const Frame& frame, const MemoryWorkspaceState& state
                            Pointing& pointing) {
   const auto count = static_cast<int>(blocks_.size());
   if (count == 0) draw_hint(frame, "Every block is free.");
-  const float fit_pitch = fitting_pitch(frame, blocks_.size(), extent);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ImVec2 high{low.x + extent.x, low.y + extent.y};
   ImGui::SetNextItemAllowOverlap();
@@ -259,9 +263,9 @@ void BlockMap::draw_device(const Frame& frame, const MemoryWorkspaceState& state
                          ImGuiButtonFlags_MouseButtonLeft | ImGuiButtonFlags_MouseButtonMiddle |
                              ImGuiButtonFlags_MouseButtonRight);
   ImGui::SetItemKeyOwner(ImGuiKey_MouseWheelY);
-  move(frame, low, extent, fit_pitch);
   // As much space as is drawn below: with more the last column would reach beyond the map.
-  CellGrid grid = make_cell_grid(low, extent.x, fit_pitch, std::max(1.0f, fit_pitch * kSpaceShare));
+  CellGrid grid = fitting_grid(frame, blocks_.size(), low, extent);
+  move(frame, low, extent, grid.pitch);
   grid.pitch *= zoom_;
   grid.space = grid.pitch < kSmallestCell ? 0 : std::max(1.0f, std::round(grid.pitch * kSpaceShare));
   const float content_width = static_cast<float>(grid.columns) * grid.pitch;
@@ -463,8 +467,7 @@ void BlockMap::draw_host(const Frame& frame, const MemoryWorkspaceState& state, 
   gap(frame, 4);
   const ImVec2 low = ImGui::GetCursorScreenPos();
   const ImVec2 room{ImGui::GetContentRegionAvail().x, height - frame.px(kHostHeading)};
-  const float pitch = fitting_pitch(frame, state.host.size(), room);
-  const CellGrid grid = make_cell_grid(low, room.x, pitch, std::max(1.0f, pitch * kSpaceShare));
+  const CellGrid grid = fitting_grid(frame, state.host.size(), low, room);
   ImDrawList* list = ImGui::GetWindowDrawList();
   ImGui::InvisibleButton("host_map", room);
   const auto count = static_cast<int>(state.host.size());
