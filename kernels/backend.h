@@ -521,7 +521,8 @@ class Backend {
   // nullopt: weights and pools are in the host's memory.
   virtual std::optional<DeviceBytes> device_bytes() const { return std::nullopt; }
 
-  // Repacks weights. Afterwards the source's bytes are not needed.
+  // Repacks weights. Afterwards the source's bytes are not needed. What a device needs for it stays until
+  // reserve_step().
   virtual Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) = 0;
   // The values in the backend's memory, of the same size: norms and biases.
   virtual Result<std::unique_ptr<Buffer>> prepare_vector(std::span<const float> values);
@@ -540,7 +541,7 @@ class Backend {
   // Takes what operations of steps up to this shape work in, so that no step allocates. (Memory is committed
   // on first touch.) Error kOutOfMemory.
   virtual Result<void> reserve_step(const StepShape& shape) = 0;
-  // What the operations work in, as allocated now: neither weights, pools nor buffers.
+  // What the operations and prepare_matrix() work in, as allocated now: neither weights, pools nor buffers.
   virtual std::int64_t scratch_bytes() const = 0;
 
   // Tells the rows of the operations that follow, until the next call: a device takes its copy here, once for

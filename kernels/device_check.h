@@ -7,10 +7,12 @@
 
 namespace octavo::kernels {
 
-// Runs made-up layers with an output head on both: a prompt of a few tokens and a decode, with quantised and
-// float16 weights, and with every part that a model of any architecture may have. Error kDevice if the logits
-// differ by more than rounding explains, or another token is drawn from them. Leaves the device with
-// scratch for that small step: reserve_step() comes after. Takes some milliseconds.
+// On both, products of so many and of such long rows that a device may compute them in another way, and then
+// made-up layers with an output head: a prompt of a few tokens, a decode and a recorded one, with quantised
+// and float16 weights, with every part that a model of any architecture may have, and with heads of 128
+// numbers. Error kDevice, which names what it was, if numbers differ by more than rounding explains, or
+// another token is drawn from logits. Leaves the device with scratch for a small step: reserve_step() comes
+// after. Takes some milliseconds.
 Result<void> check_device(Backend& device, Backend& definition);
 
 }  // namespace octavo::kernels

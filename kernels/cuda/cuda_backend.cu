@@ -149,7 +149,11 @@ Result<std::unique_ptr<Matrix>> CudaBackend::prepare_matrix(const MatrixSource& 
   OCTAVO_CHECK(multiplies(source.type) && source.scale == 1.0f && source.column_order.empty(),
                "a matrix of %s, scaled by %g", traits_of(source.type).name.data(),
                static_cast<double>(source.scale));
-  OCTAVO_TRY(std::unique_ptr<DeviceMatrix> matrix, prepare_device_matrix(source));
+  if (!loader_) {
+    OCTAVO_TRY(WeightLoader loader, WeightLoader::create(status_));
+    loader_.emplace(std::move(loader));
+  }
+  OCTAVO_TRY(std::unique_ptr<DeviceMatrix> matrix, loader_->prepare(source));
   return std::unique_ptr<Matrix>(std::move(matrix));
 }
 
@@ -228,6 +232,7 @@ std::int64_t CudaBackend::Scratch::bytes() const {
 }
 
 Result<void> CudaBackend::reserve_step(const StepShape& shape) {
+  loader_.reset();
   compute_->synchronize();
   recorded_.clear();  // they hold addresses of what ends here
   graph_bytes_ = 0;
@@ -250,8 +255,8 @@ std::int64_t CudaBackend::planned_graph_bytes() const {
 
 std::int64_t CudaBackend::scratch_bytes() const {
   const std::int64_t graph_bytes = recorded_.empty() ? planned_graph_bytes() : graph_bytes_;
-  return graph_bytes + (scratch_ ? scratch_->bytes() : 0) + products_->scratch_bytes() +
-         attention_->scratch_bytes();
+  return graph_bytes + (scratch_ ? scratch_->bytes() : 0) + (loader_ ? loader_->bytes() : 0) +
+         products_->scratch_bytes() + attention_->scratch_bytes();
 }
 
 }  // namespace octavo::kernels::cuda

@@ -7,7 +7,8 @@
 // Streams. All operations run in one stream, moves between the pools in another: a move waits for what was
 // started before it, and of what is started later only the operations that touch keys and values wait for the
 // move (await_moves), or the whole step if it was recorded.
-// Memory. Everything is allocated while a model loads: reserve_step() knows the largest step.
+// Memory. Everything is allocated while a model loads: reserve_step() knows the largest step, and comes when
+// weights are loaded: what they are loaded through is freed there.
 // Errors. A failure in a step stays (DeviceStatus): nothing more is started, logits() gives NaNs, status()
 // tells. Numbers: matmul/matmul.h, attention/attention.h. With `deterministic` no result depends on the
 // batch.
@@ -26,6 +27,7 @@
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/create_cuda_backend.h"
 #include "kernels/cuda/matmul/matmul.h"
+#include "kernels/cuda/matmul/weight_loader.h"
 #include "kernels/cuda/runtime/decode_batch.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/cuda/runtime/graph.h"
@@ -168,6 +170,7 @@ class CudaBackend final : public Backend {
   std::optional<Event> computed_, moved_;
   std::optional<MoveTimer> out_timer_, in_timer_;
   bool moves_are_pending_ = false;
+  std::optional<WeightLoader> loader_;  // from the first matrix on, until a step is reserved
   cublasLtHandle_t library_ = nullptr;
   std::unique_ptr<MatrixProducts> products_;
   std::unique_ptr<PagedAttention> attention_;

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/cuda/matmul/weight_loader.h"
 #include "kernels/cuda/runtime/device.h"
 #include "tests/cuda/violations.h"
 
@@ -52,5 +53,11 @@ class DeviceArray {
   std::size_t size_;
   DeviceMemory memory_;
 };
+
+// As a backend loads it, in pieces of some thousand numbers.
+inline std::unique_ptr<DeviceMatrix> load_matrix(const MatrixSource& source) {
+  DeviceStatus status;
+  return WeightLoader::create(status, 16 * 1024).value().prepare(source).value();
+}
 
 }  // namespace octavo::kernels::cuda

@@ -3,7 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
 
+#include "kernels/cuda/attention/attention_kernels.h"
+#include "kernels/cuda/matmul/matmul_kernels.h"
 #include "kernels/device_check.h"
 #include "tests/cuda/device_problem.h"
 
@@ -275,6 +281,78 @@ TEST_F(DeviceFaults, TheCheckFindsADeviceThatComputesSomethingElse) {
     ASSERT_FALSE(refused.has_value()) << "mistake " << i;
     EXPECT_EQ(refused.error().code, ErrorCode::kDevice);
   }
+}
+
+// The argument of that type, if the launch has one of its size.
+template <class T>
+std::optional<T> argument_of(const emulation::Launch& launch) {
+  for (const emulation::ArgumentBytes& argument : launch.arguments) {
+    if (argument.size != sizeof(T)) continue;
+    T value;
+    std::memcpy(static_cast<void*>(&value), argument.bytes, sizeof value);
+    return value;
+  }
+  return std::nullopt;
+}
+
+bool is_split_product(const emulation::Launch& launch) {
+  const auto targets = argument_of<ProductTargets>(launch);
+  return targets && targets->targets[0].splits > 1;
+}
+
+bool is_attention_of_128(const emulation::Launch& launch, bool is_prefill) {
+  const auto arguments = argument_of<AttentionArguments>(launch);
+  return arguments && arguments->places.head_dim == 128 &&
+         (arguments->tile_rows > kSplitTileRows) == is_prefill;
+}
+
+// The device works as far as it says, and as far as it is looked at elsewhere.
+TEST_F(DeviceFaults, TheCheckNamesWhatADeviceLeavesOut) {
+  using emulation::Launch;
+  struct Fault {
+    std::function<bool(const Launch&)> loses;
+    std::string named;
+  };
+  const Fault faults[] = {
+      {[](const Launch& launch) { return launch.is_of_library; }, "products of many rows"},
+      {is_split_product, "products in parts of long rows"},
+      {[](const Launch& launch) { return is_attention_of_128(launch, false); }, "heads of 128 numbers"},
+      {[](const Launch& launch) { return is_attention_of_128(launch, true); }, "heads of 128 numbers"},
+      {[](const Launch& launch) { return launch.is_captured; }, "recorded steps"}};
+  const auto reference = testing::reference_backend();
+  for (const Fault& fault : faults) {
+    std::int64_t num_lost = 0;
+    emulation::settings().loses = [&](const Launch& launch) {
+      const bool is_lost = fault.loses(launch);
+      num_lost += is_lost;
+      return is_lost;
+    };
+    const auto device = create_cuda_backend({}, testing::reference_backend()).value();
+    const auto refused = check_device(*device, *reference);
+    ASSERT_GT(num_lost, 0) << fault.named << " was not reached";
+    ASSERT_FALSE(refused.has_value()) << fault.named;
+    EXPECT_EQ(refused.error().code, ErrorCode::kDevice);
+    EXPECT_NE(refused.error().message.find(fault.named), std::string::npos) << refused.error().message;
+    emulation::settings().loses = {};
+  }
+}
+
+// Any kernel of a recorded step, alone.
+TEST_F(DeviceFaults, TheCheckFindsARecordedStepThatLacksAnyKernel) {
+  const auto reference = testing::reference_backend();
+  std::int64_t num_captured = 0;
+  for (std::int64_t lost = 0; lost == 0 || lost < num_captured; ++lost) {
+    num_captured = 0;
+    emulation::settings().loses = [&](const emulation::Launch& launch) {
+      return launch.is_captured && num_captured++ == lost;
+    };
+    const auto device = create_cuda_backend({}, testing::reference_backend()).value();
+    const auto refused = check_device(*device, *reference);
+    ASSERT_FALSE(refused.has_value()) << "without kernel " << lost;
+    EXPECT_NE(refused.error().message.find("recorded steps"), std::string::npos) << refused.error().message;
+    emulation::settings().loses = {};
+  }
+  EXPECT_GT(num_captured, 8);
 }
 
 }  // namespace

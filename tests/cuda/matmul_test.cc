@@ -19,7 +19,6 @@
 #include "kernels/cuda/matmul/library.h"
 #include "kernels/cuda/matmul/matmul_kernels.h"
 #include "kernels/cuda/matmul/quantised.cuh"
-#include "kernels/dequantize.h"
 #include "kernels/reference/reference_backend.h"
 #include "tests/cuda/device_arrays.h"
 #include "tests/kernels/operation_runs.h"
@@ -115,7 +114,7 @@ class Bench {
   TestStream& stream() { return stream_; }
 
   std::vector<float> multiply(const OwnedMatrix& weights, const std::vector<float>& input) {
-    const auto matrix = prepare_device_matrix(weights.source).value();
+    const auto matrix = load_matrix(weights.source);
     const std::int64_t columns = matrix->columns(), rows = static_cast<std::int64_t>(input.size()) / columns;
     const DeviceArray<float> values(input);
     const DeviceArray<float> out(std::vector<float>(static_cast<std::size_t>(rows * matrix->rows()),
@@ -146,51 +145,6 @@ void expect_product(Bench& bench, const OwnedMatrix& weights, std::int32_t rows,
   expect_near(bench.multiply(weights, input), expected_product(weights, input, rounding_for(plan)),
               bound_for(weights.source.type, plan.path, parts),
               name_of(weights.source.type) + ", " + std::to_string(rows) + " rows");
-}
-
-#ifndef __CUDACC__  // the host runs what only a device can
-TEST(WeightPlanes, HoldEveryNumberThatTheFileMeans) {
-  for (const TensorType type : testing::kEveryTensorType) {
-    for (const std::int64_t wanted : {32, 96, 512}) {
-      const OwnedMatrix weights = random_matrix(type, 3, columns_for(type, wanted), 5);
-      const std::int64_t columns = weights.source.columns;
-      std::vector<float> expected(static_cast<std::size_t>(3 * columns));
-      dequantize(type, weights.bytes.data(), 3 * columns, expected.data());
-      PackedWeights packed = pack_weights(weights.source);
-      const std::byte* const bytes = packed.bytes.data();
-      const WeightPlanes planes{type,
-                                0,
-                                3,
-                                columns,
-                                padded_columns(columns),
-                                bytes + packed.offsets[0],
-                                bytes + packed.offsets[1],
-                                bytes + packed.offsets[2],
-                                bytes + packed.offsets[3]};
-      for (std::int64_t row = 0; row < 3; ++row) {
-        for (std::int64_t group = 0; group < padded_columns(columns) / kGroupColumns; ++group) {
-          float got[kGroupColumns];
-          expand_group(planes, row, group, got);
-          for (std::int64_t i = 0; i < kGroupColumns; ++i) {
-            const std::int64_t column = group * kGroupColumns + i;
-            const float wanted_value =
-                column < columns ? expected[static_cast<std::size_t>(row * columns + column)] : 0.0f;
-            ASSERT_EQ(got[i], wanted_value) << name_of(type) << " row " << row << " column " << column;
-          }
-        }
-      }
-    }
-  }
-}
-#endif
-
-TEST(WeightPlanes, AreHardlyLargerThanTheFile) {
-  for (const TensorType type : testing::kEveryTensorType) {
-    const OwnedMatrix weights = random_matrix(type, 64, 512, 5);
-    const auto file = static_cast<double>(weights.bytes.size());
-    EXPECT_LE(static_cast<double>(pack_weights(weights.source).bytes.size()), 1.09 * file + 4 * 256)
-        << name_of(type);
-  }
 }
 
 TEST(ProductPlan, DependsOnTheShapeAloneWhenDeterministic) {
@@ -319,7 +273,7 @@ TEST(Products, OfOneInputWithNormIndicesBiasAndResidual) {
     std::vector<DeviceArray<float>> biases, outs;
     std::vector<Product> products;
     for (const Case& each : cases) {
-      matrices.push_back(prepare_device_matrix(each.weights.source).value());
+      matrices.push_back(load_matrix(each.weights.source));
       biases.emplace_back(each.bias);
       outs.emplace_back(each.before);
       products.push_back({matrices.back().get(), each.bias.empty() ? nullptr : biases.back().data(),
@@ -364,8 +318,7 @@ void expect_gate_and_up(cublasLtHandle_t library, TensorType gate_type, TensorTy
                     up = random_matrix(up_type, kOutputs, kColumns, 42);
   const std::vector<float> gate_bias = noise_row(43, 0, kOutputs), up_bias = noise_row(44, 0, kOutputs),
                            input = noise_row(45, 0, rows * kColumns, 2.0f);
-  const auto gate_matrix = prepare_device_matrix(gate.source).value(),
-             up_matrix = prepare_device_matrix(up.source).value();
+  const auto gate_matrix = load_matrix(gate.source), up_matrix = load_matrix(up.source);
   const DeviceArray<float> gate_bias_device(gate_bias), up_bias_device(up_bias), input_device(input),
       out(std::vector<float>(static_cast<std::size_t>(rows * kOutputs), 0.0f));
   bench.products().multiply_gate_up({input_device.data(), kColumns, rows},

@@ -158,7 +158,7 @@ TEST(CudaOperations, ActivationsAreAccurateOverTheWholeRange) {
     TestStream stream;
     const auto products = MatrixProducts::create(stream.get(), {}).value();
     ASSERT_TRUE(products->reserve(step_shape(testing::shape_of_width(8, columns))));
-    const auto matrix = prepare_device_matrix(weights.source).value();
+    const auto matrix = load_matrix(weights.source);
     const DeviceArray<float> bias(z), input(std::vector<float>(8, 1.0f)),
         out(std::vector<float>(z.size(), -1.0f));
     const Product product{matrix.get(), bias.data(), out.data(), columns, epilogue_of(activation)};

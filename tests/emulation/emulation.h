@@ -17,7 +17,7 @@
 //             from outside of it, and a product of the library that is the first of its shape. Memory that
 //             was freed between capture and launch is found.
 //   time      Passes while asynchronous copies run, as the settings say, and nowhere else.
-//   failures  The n-th call fails, and from then on all do.
+//   failures  The n-th call fails, and from then on all do; or a device that says nothing loses launches.
 //
 // What is wrong is remembered as a violation, and the call or a later one fails with an error that stays.
 // Thread: the runtime may be called from any thread, one call at a time inside.
@@ -27,6 +27,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -34,11 +35,22 @@ namespace octavo::emulation {
 
 enum class StreamOrder { kWhenNeeded, kAtOnce };
 
+// Work that a test may want to know again: a kernel by its arguments, or a product of the library.
+struct Launch {
+  std::span<const ArgumentBytes> arguments = {};
+  bool is_of_library = false;
+  bool is_captured = false;  // into a graph
+};
+
 struct Settings {
   bool finds_races = true;  // off: each launch runs once
   StreamOrder stream_order = StreamOrder::kWhenNeeded;
   std::int64_t total_bytes = std::int64_t{2} << 30;  // of device memory
   int num_devices = 1;
+  // Of a launch with more blocks only so many run, evenly spread, the first and the last among them: for
+  // shapes that would take minutes. 0: all.
+  std::uint64_t most_blocks = 0;
+  std::function<bool(const Launch&)> loses = {};  // a broken device: these launches do nothing
   double copied_bytes_per_us = 0.0;  // by asynchronous copies, for events that tell the time; 0: in no time
 };
 Settings& settings();

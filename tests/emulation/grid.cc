@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <vector>
@@ -304,8 +305,12 @@ std::string run_grid(const GridShape& shape, const std::function<void()>& thread
     block.add_violation(std::string("an address that is not the device's, or not aligned: ") + address);
     return block.violation();
   }
-  for (std::uint64_t i = 0; i < num_blocks && block.violation().empty(); ++i) {
-    const std::uint64_t number = order == ThreadOrder::kAscending ? i : num_blocks - 1 - i;
+  const std::uint64_t num_run = shape.most_blocks == 0
+                                    ? num_blocks
+                                    : std::min(std::max<std::uint64_t>(shape.most_blocks, 2), num_blocks);
+  for (std::uint64_t i = 0; i < num_run && block.violation().empty(); ++i) {
+    const std::uint64_t turn = order == ThreadOrder::kAscending ? i : num_run - 1 - i;
+    const std::uint64_t number = num_run == num_blocks ? turn : turn * (num_blocks - 1) / (num_run - 1);
     blockIdx = {static_cast<unsigned>(number % shape.grid.x),
                 static_cast<unsigned>(number / shape.grid.x % shape.grid.y),
                 static_cast<unsigned>(number / shape.grid.x / shape.grid.y)};

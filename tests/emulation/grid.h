@@ -14,6 +14,7 @@
 
 #include <cuda_runtime.h>
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -25,6 +26,7 @@ struct GridShape {
   dim3 grid, block;
   std::size_t shared_bytes = 0;
   bool awaits_inputs = false;
+  std::uint64_t most_blocks = 0;  // Settings::most_blocks
 };
 
 // Calls `thread` once for each thread. Returns a violation as a sentence, empty if there was none. One grid

@@ -155,6 +155,9 @@ std::int64_t num_captures() { return device().num_captures; }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   return call([&](Device& self) {
+    const bool is_captured = stream->capture != nullptr;
+    if (self.settings.loses && self.settings.loses({.is_of_library = true, .is_captured = is_captured}))
+      return cudaSuccess;
     self.give(*stream, {.work = [work = std::move(work)] {
       const OpenMemory open(device().memory.all_uses());
       work();
@@ -178,7 +181,13 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel,
     GridShape shape{config.gridDim, config.blockDim, config.dynamicSmemBytes};
     for (unsigned i = 0; i < config.numAttrs; ++i)
       shape.awaits_inputs |= config.attrs[i].val.programmaticStreamSerializationAllowed != 0;
-    if (config.stream->capture == nullptr) ++self.num_single_launches;
+    shape.most_blocks = self.settings.most_blocks;
+    const bool is_captured = config.stream->capture != nullptr;
+    if (!is_captured) ++self.num_single_launches;
+    if (self.settings.loses &&
+        self.settings.loses({.arguments = {arguments, num_arguments}, .is_captured = is_captured})) {
+      return cudaSuccess;
+    }
     self.give(*config.stream, {.work = [shape, thread = std::move(thread), uses = std::move(uses)] {
       run_launch(shape, thread, uses);
     }});

@@ -20,6 +20,8 @@ _LINES = [
     *((f"tiles of {8 * eights} rows, {what}", rf"{kernel}<{types}, {eights}>")
       for what, kernel, types in (("quantised", "multiply_integer_tiles", "quantised"), ("f16 and bf16", "multiply_tiles", "b?f16"))
       for eights in (1, 2, 4, 8)),
+    ("repack, quantised", r"repack_groups<\w+>"),
+    ("repack, unquantised", r"place_numbers<[\w ]+>"),
     ("expand", r"expand_rows<\w+>"),
     ("finish", r"finish_products"),
     ("prepare rows", r"prepare_rows_kernel"),

@@ -498,23 +498,6 @@ ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t output
   return tiles_plan(type, rows, outputs, columns, options);
 }
 
-Result<std::unique_ptr<DeviceMatrix>> prepare_device_matrix(const MatrixSource& source) {
-  const PackedWeights packed = pack_weights(source);
-  const auto bytes = static_cast<std::int64_t>(packed.bytes.size());
-  Result<DeviceMemory> memory = upload(packed.bytes.data(), bytes, "a weight matrix");
-  if (!memory) return memory.error();
-  WeightPlanes planes;
-  planes.type = source.type;
-  planes.rows = source.rows;
-  planes.columns = source.columns;
-  planes.stride = padded_columns(source.columns);
-  planes.low = memory->data() + packed.offsets[0];
-  planes.high = memory->data() + packed.offsets[1];
-  planes.scale = memory->data() + packed.offsets[2];
-  planes.super = memory->data() + packed.offsets[3];
-  return std::make_unique<DeviceMatrix>(source, planes, std::move(memory).value());
-}
-
 Result<std::unique_ptr<MatrixProducts>> MatrixProducts::create(Stream& stream,
                                                                const ProductOptions& options) {
   std::unique_ptr<LibraryProducts> library;

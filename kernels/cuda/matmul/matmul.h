@@ -38,7 +38,7 @@
 
 namespace octavo::kernels::cuda {
 
-// Weights in device memory: `planes()` says how they stand there.
+// Weights in device memory: `planes()` says how they stand there, weight_loader.h brings them.
 class DeviceMatrix final : public Matrix {
  public:
   DeviceMatrix(const MatrixSource& source, const WeightPlanes& planes, DeviceMemory memory)
@@ -52,9 +52,6 @@ class DeviceMatrix final : public Matrix {
   WeightPlanes planes_;
   DeviceMemory memory_;
 };
-
-// Repacks on the host and uploads. `source.bytes` is not needed afterwards. Errors: kOutOfMemory, kDevice.
-Result<std::unique_ptr<DeviceMatrix>> prepare_device_matrix(const MatrixSource& source);
 
 // A product's input: row i is data + (indices ? indices[i] : i) * stride, with `norm` normalised as
 // backend.h's NormKind says. All pointers to device memory; floats at multiples of 4 bytes.

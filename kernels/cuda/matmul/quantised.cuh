@@ -49,9 +49,10 @@ __host__ __device__ constexpr QuantTraits quant_traits(TensorType type) {
 
 __host__ __device__ constexpr bool is_quantised(TensorType type) { return quant_traits(type).low_bits > 0; }
 
-// Calls `function` with std::integral_constant<TensorType, type>.
+// Calls `function` with std::integral_constant<TensorType, type>; of other types not at all. constexpr: the
+// device may call it, too (--expt-relaxed-constexpr).
 template <class Function>
-void with_quantised_type(TensorType type, Function&& function) {
+constexpr void with_quantised_type(TensorType type, Function&& function) {
   const auto call = [&]<TensorType kType>() { function(std::integral_constant<TensorType, kType>()); };
   switch (type) {
     case TensorType::kQ4_0: return call.template operator()<TensorType::kQ4_0>();
@@ -285,20 +286,10 @@ __device__ inline void expand_group(const WeightPlanes& planes, std::int64_t row
         out[i] = __uint_as_float(word << 16);
       }
       return;
-    case TensorType::kQ4_0: return expand_quantised_group<TensorType::kQ4_0>(planes, row, group, out);
-    case TensorType::kQ4_1: return expand_quantised_group<TensorType::kQ4_1>(planes, row, group, out);
-    case TensorType::kQ5_0: return expand_quantised_group<TensorType::kQ5_0>(planes, row, group, out);
-    case TensorType::kQ5_1: return expand_quantised_group<TensorType::kQ5_1>(planes, row, group, out);
-    case TensorType::kQ8_0: return expand_quantised_group<TensorType::kQ8_0>(planes, row, group, out);
-    case TensorType::kQ2_K: return expand_quantised_group<TensorType::kQ2_K>(planes, row, group, out);
-    case TensorType::kQ3_K: return expand_quantised_group<TensorType::kQ3_K>(planes, row, group, out);
-    case TensorType::kQ4_K: return expand_quantised_group<TensorType::kQ4_K>(planes, row, group, out);
-    case TensorType::kQ5_K: return expand_quantised_group<TensorType::kQ5_K>(planes, row, group, out);
-    case TensorType::kQ6_K: return expand_quantised_group<TensorType::kQ6_K>(planes, row, group, out);
-    case TensorType::kIQ4_NL: return expand_quantised_group<TensorType::kIQ4_NL>(planes, row, group, out);
-    case TensorType::kIQ4_XS: return expand_quantised_group<TensorType::kIQ4_XS>(planes, row, group, out);
-    case TensorType::kMXFP4: return expand_quantised_group<TensorType::kMXFP4>(planes, row, group, out);
-    default: return;  // in no matrix on a device
+    default:
+      return with_quantised_type(planes.type, [&](auto constant) {
+        expand_quantised_group<decltype(constant)::value>(planes, row, group, out);
+      });
   }
 }
 

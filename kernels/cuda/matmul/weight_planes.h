@@ -1,7 +1,8 @@
 // How a matrix stands in device memory. Unquantised weights are rows of their numbers. Quantised ones are
 // taken apart into planes, each an array [rows][groups] over groups of 32 columns, so that every load is
 // aligned and a warp's loads stand side by side; a plane of blocks of 18 or 210 bytes would have neither.
-// Columns are filled up with zeros to a multiple of 64.
+// Columns are filled up with zeros to a multiple of 64, and so are the planes to one of 256 bytes.
+// Each word of low and high bits belongs to one group, so that groups can be written apart.
 //
 // Groups stand in pairs, whose words take turns so that four lanes find what each of them multiplies side by
 // side. Of a group's 32 integers q (unsigned, but for Q8_0; of IQ4_NL, IQ4_XS and MXFP4 places in a table of
@@ -30,7 +31,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "kernels/tensor.h"
 
@@ -64,11 +64,12 @@ struct WeightPlanes {
   const std::byte* super = nullptr;
 };
 
-// The planes in host memory, one after the other as `offsets` (in bytes, of low, high, scale, super) say.
-struct PackedWeights {
-  std::vector<std::byte> bytes;
+// Where the planes stand in one piece of memory: of low, high, scale and super.
+struct PlaneLayout {
   std::int64_t offsets[4] = {};
+  std::int64_t bytes = 0;
 };
-PackedWeights pack_weights(const MatrixSource& source);
+PlaneLayout plane_layout(TensorType type, std::int64_t rows, std::int64_t columns);
+WeightPlanes planes_at(const std::byte* memory, TensorType type, std::int64_t rows, std::int64_t columns);
 
 }  // namespace octavo::kernels::cuda

@@ -11,6 +11,15 @@ Error allocation_error(cudaError_t code, const char* purpose, std::int64_t bytes
                                             " bytes, which the device refused; choose a smaller size"};
 }
 
+std::string name_of_kernel(const void* kernel) {
+  const char* name = nullptr;
+  return cudaFuncGetName(&name, kernel) == cudaSuccess && name != nullptr ? name : "a kernel";
+}
+
+std::string text_of(const dim3& size) {
+  return std::to_string(size.x) + " x " + std::to_string(size.y) + " x " + std::to_string(size.z);
+}
+
 }  // namespace
 
 std::string describe(cudaError_t code, const char* call) {
@@ -32,10 +41,15 @@ void DeviceStatus::check(cudaError_t code, const char* call) {
 
 void DeviceStatus::check_launch(cudaError_t code, const void* kernel) {
   if (code == cudaSuccess || !ok()) return;
-  const char* name = nullptr;
-  if (cudaFuncGetName(&name, kernel) != cudaSuccess) name = nullptr;
   error_ = code;
-  call_ = std::string("starting ") + (name != nullptr ? name : "a kernel");
+  call_ = "starting " + name_of_kernel(kernel);
+}
+
+void DeviceStatus::refuse_launch(const LaunchShape& shape, const void* kernel) {
+  if (!ok()) return;
+  error_ = cudaErrorInvalidConfiguration;
+  call_ = "starting " + name_of_kernel(kernel) + " with a grid of " + text_of(shape.grid) +
+          " blocks, each of " + text_of(shape.block) + " threads";
 }
 
 Result<void> DeviceStatus::result() const {

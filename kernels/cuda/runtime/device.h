@@ -9,14 +9,18 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <utility>
 
 #include "engine/base/result.h"
 
 namespace octavo::kernels::cuda {
+
+struct LaunchShape;
 
 // The first failure of a device, kept.
 class DeviceStatus {
@@ -25,6 +29,8 @@ class DeviceStatus {
   // Records `code`, if it is the first failure, as one of `call`.
   void check(cudaError_t code, const char* call);
   void check_launch(cudaError_t code, const void* kernel);
+  // Of a kernel that was not started, because no device takes a launch of this shape.
+  void refuse_launch(const LaunchShape& shape, const void* kernel);
   // Error kDeviceLost.
   Result<void> result() const;
 
@@ -135,11 +141,22 @@ struct LaunchShape {
   bool awaits_inputs = false;    // the kernel does so itself, as hardware.cuh's await_inputs() says
 };
 
+// Whether every device takes it, but for the shared memory, which the device itself is asked for. Compute
+// capabilities have these limits in common (CUDA C++ Programming Guide, "Technical Specifications per Compute
+// Capability").
+constexpr bool is_startable(const LaunchShape& shape) {
+  constexpr unsigned kMostGridX = 0x7fffffff, kMostGridYz = 65535, kMostBlockZ = 64, kMostThreads = 1024;
+  const dim3 &grid = shape.grid, &block = shape.block;
+  return grid.x <= kMostGridX && grid.y <= kMostGridYz && grid.z <= kMostGridYz && block.z <= kMostBlockZ &&
+         std::uint64_t{block.x} * block.y * block.z <= kMostThreads;
+}
+
 // Dynamic shared memory that a kernel gets without asking for more: of 48 KiB some may be taken by what it
 // declares itself.
 inline constexpr std::size_t kUsualSharedBytes = 40 * 1024;
 
-// Starts a kernel in the stream. A grid without blocks is nothing to do.
+// Starts a kernel in the stream. A grid without blocks is nothing to do; one beyond a device's limits is a
+// failure of the stream's.
 template <class... Parameters, class... Arguments>
 void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream& stream,
             Arguments&&... arguments) {
@@ -147,6 +164,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream& str
   const bool is_empty = shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0;
   if (is_empty || !stream.status().ok()) return;
   const void* const name = reinterpret_cast<const void*>(kernel);
+  if (!is_startable(shape)) return stream.status().refuse_launch(shape, name);
   if (shape.shared_bytes > kUsualSharedBytes) {
     const auto bytes = static_cast<int>(shape.shared_bytes);
     stream.status().check_launch(
@@ -169,9 +187,11 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream& str
       name);
 }
 
-// Ceiling of a division, for grids. Negative: not possible.
+// Ceiling of a division, for grids; what an unsigned number cannot hold is one that launch() refuses.
+// Negative: not possible.
 constexpr unsigned num_pieces(std::int64_t whole, std::int64_t piece) {
-  return static_cast<unsigned>((whole + piece - 1) / piece);
+  const std::int64_t pieces = (whole + piece - 1) / piece;
+  return static_cast<unsigned>(std::min<std::int64_t>(pieces, std::numeric_limits<unsigned>::max()));
 }
 
 }  // namespace octavo::kernels::cuda

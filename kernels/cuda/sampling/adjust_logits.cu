@@ -13,11 +13,12 @@ namespace {
 
 constexpr unsigned kThreads = 256, kWarps = kThreads / kWarp;
 
-// A thread to a token of a row's list, in which no two are the same.
+// A thread to a token of a row's list, in which no two are the same. Rows in x, as above 65,535 in y there is
+// no launch.
 __global__ void __launch_bounds__(kThreads) adjust_kernel(AdjustableRows input, const RowAdjustment* rows,
                                                           const LogitAdjustment* tokens, float* originals) {
-  const RowAdjustment row = rows[blockIdx.y];
-  const auto index = static_cast<std::int32_t>(blockIdx.x * kThreads + threadIdx.x);
+  const RowAdjustment row = rows[blockIdx.x];
+  const auto index = static_cast<std::int32_t>(blockIdx.y * kThreads + threadIdx.x);
   if (index >= row.num_tokens) return;
   const LogitAdjustment token = tokens[row.first_token + index];
   float& logit = input.logits[row.row * input.vocabulary + token.token_id];
@@ -29,8 +30,8 @@ __global__ void __launch_bounds__(kThreads) adjust_kernel(AdjustableRows input, 
 // piece find the same.
 __global__ void __launch_bounds__(kThreads)
     maxima_kernel(AdjustableRows input, const RowAdjustment* rows, const LogitAdjustment* tokens) {
-  const RowAdjustment row = rows[blockIdx.y];
-  const auto index = static_cast<std::int32_t>(blockIdx.x * kWarps + threadIdx.x / kWarp);
+  const RowAdjustment row = rows[blockIdx.x];
+  const auto index = static_cast<std::int32_t>(blockIdx.y * kWarps + threadIdx.x / kWarp);
   if (index >= row.num_tokens) return;  // whole warps
   const std::int64_t piece = tokens[row.first_token + index].token_id / kLogitsPiece;
   const float* const logits = input.logits + row.row * input.vocabulary;
@@ -109,9 +110,9 @@ AdjustedRows LogitAdjuster::adjust(Stream& stream, UploadRing& inputs, const Adj
 
   const auto num_rows = static_cast<unsigned>(rows_.size());
   auto* const originals = originals_.as<float>();
-  launch(adjust_kernel, {.grid = dim3(num_pieces(longest, kThreads), num_rows), .block = dim3(kThreads)},
+  launch(adjust_kernel, {.grid = dim3(num_rows, num_pieces(longest, kThreads)), .block = dim3(kThreads)},
          stream, input, row_list, tokens, originals);
-  launch(maxima_kernel, {.grid = dim3(num_pieces(longest, kWarps), num_rows), .block = dim3(kThreads)},
+  launch(maxima_kernel, {.grid = dim3(num_rows, num_pieces(longest, kWarps)), .block = dim3(kThreads)},
          stream, input, row_list, tokens);
   launch(validity_kernel, {.grid = dim3(num_rows), .block = dim3(kThreads)}, stream, input, row_list);
   return {.rows = rows, .tokens = tokens, .originals = originals};

@@ -15,15 +15,16 @@ constexpr std::int64_t kValuesPerLane = kLogitsPiece / kWarp;
 __device__ inline float nan_value() { return __uint_as_float(0x7fc00000u); }
 __device__ inline float minus_infinity() { return __uint_as_float(0xff800000u); }
 
-// A warp to a piece. exp(-inf - -inf) would be NaN, so a piece without a finite number has the sum 0; fmaxf
-// passes over NaNs, so they are looked for.
+// A warp to a piece, rows in x: there may be more than the 65,535 blocks that y can hold. exp(-inf - -inf)
+// would be NaN, so a piece without a finite number has the sum 0; fmaxf passes over NaNs, so they are looked
+// for.
 __global__ void piece_kernel(float* logits, std::int64_t vocabulary, float soft_cap, float* piece_maxima,
                              float* piece_sums) {
   const std::int64_t pieces = num_logits_pieces(vocabulary);
-  const std::int64_t piece = std::int64_t{blockIdx.x} * kWarps + threadIdx.x / kWarp;
+  const std::int64_t piece = std::int64_t{blockIdx.y} * kWarps + threadIdx.x / kWarp;
   if (piece >= pieces) return;  // whole warps
   const unsigned lane = threadIdx.x % kWarp;
-  float* const row = logits + std::int64_t{blockIdx.y} * vocabulary;
+  float* const row = logits + std::int64_t{blockIdx.x} * vocabulary;
   float values[kValuesPerLane];
   float largest = minus_infinity();
   bool is_number = true;
@@ -42,8 +43,8 @@ __global__ void piece_kernel(float* logits, std::int64_t vocabulary, float soft_
   }
   sum = warp_sum(sum);
   if (lane != 0) return;
-  piece_maxima[blockIdx.y * pieces + piece] = largest;
-  piece_sums[blockIdx.y * pieces + piece] = all_numbers ? sum : nan_value();
+  piece_maxima[blockIdx.x * pieces + piece] = largest;
+  piece_sums[blockIdx.x * pieces + piece] = all_numbers ? sum : nan_value();
 }
 
 // A block to a row.
@@ -69,7 +70,7 @@ void summarise_logits(Stream& stream, float* logits, std::int32_t num_rows, std:
                       float soft_cap, float* log_sum_exp, float* piece_maxima, float* piece_sums) {
   const auto rows = static_cast<unsigned>(num_rows);
   const std::int64_t pieces = num_logits_pieces(vocabulary);
-  launch(piece_kernel, {.grid = dim3(num_pieces(pieces, kWarps), rows), .block = dim3(kThreads)}, stream,
+  launch(piece_kernel, {.grid = dim3(rows, num_pieces(pieces, kWarps)), .block = dim3(kThreads)}, stream,
          logits, vocabulary, soft_cap, piece_maxima, piece_sums);
   launch(row_kernel, {.grid = dim3(rows), .block = dim3(kThreads)}, stream, pieces, piece_maxima, piece_sums,
          log_sum_exp);
