@@ -39,6 +39,7 @@ struct Settings {
   StreamOrder stream_order = StreamOrder::kWhenNeeded;
   std::int64_t total_bytes = std::int64_t{2} << 30;  // of device memory
   int num_devices = 1;
+  int warp_size = 32;                // that it says it has
   double copied_bytes_per_us = 0.0;  // by asynchronous copies, for events that tell the time; 0: in no time
 };
 Settings& settings();

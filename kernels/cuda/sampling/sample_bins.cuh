@@ -3,11 +3,10 @@
 // changes them.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <climits>
 #include <cstdint>
 
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/sampling/sample_row.cuh"
 
 namespace octavo::kernels::cuda {
