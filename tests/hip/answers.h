@@ -40,7 +40,7 @@ inline std::string answers() {
       options.deterministic = deterministic;
       const auto engine = open_engine(options, Device::kCuda);
       if (engine == nullptr) return "no engine";
-      std::vector<GenerationRequest> requests = {request(1, 40, 4), request(2, 1, 3), request(3, 23, 3, 2)};
+      std::vector<GenerationRequest> requests = {request(1, 19, 3), request(2, 1, 2), request(3, 11, 2, 2)};
       requests[0].sampling.logprobs = requests[1].sampling.logprobs = 5;  // of the others the device draws
       text += text_of(run_together(*engine, requests));
     }
