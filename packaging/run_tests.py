@@ -21,7 +21,7 @@ PROGRAMS_AT_ONCE = 2
 LONGEST_FIRST = ["ui", "demonstrations", "kernels", "engine"]  # then the others; the second uses both cores
 SCRIPTS = {"mutation": ["tests/mutation/run.py", "--check"], "bench": ["tests/bench/self_test.py"],
            "nvcc": ["tests/nvcc/nvcc_test.py"], "python": ["tests/python/names_test.py"]}  # take --gtest_output like the others
-NOT_HERE = {"long", "emulation", "cuda", "nvcc"}  # unless they are asked for: tests/long/run
+NOT_HERE = {"long", "emulation", "cuda", "hip", "nvcc"}  # unless they are asked for: tests/long/run
 
 
 def start_display():

@@ -5,13 +5,11 @@
 #include "kernels/cuda/create_cuda_backend.h"
 #include "kernels/cuda/matmul/library.h"
 #include "kernels/cuda/matmul/quantised.cuh"
+#include "kernels/cuda/runtime/reduction.cuh"
 #include "kernels/pool_size.h"
 
 namespace octavo::kernels::cuda {
 namespace {
-
-constexpr std::int32_t kLeastMajor = 7,
-                       kLeastMinor = 5;  // tensor-core steps with float16 numbers and 8 x 8 loads
 
 // From which tokens are drawn together, so that the output head is read once for a usual batch; of a
 // vocabulary of 128,256 they take 131 MB.
@@ -30,18 +28,26 @@ class CudaBuffer final : public Buffer {
   DeviceMemory memory_;
 };
 
-Result<cudaDeviceProp> device_properties() {
-  int count = 0;
-  const cudaError_t code = cudaGetDeviceCount(&count);
-  int driver = 0;
-  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) {
-    return no_device("this machine has no NVIDIA driver");
+// "sm_90", "gfx1100"
+std::string architecture_of(const cudaDeviceProp& properties) {
+#ifdef OCTAVO_HIP
+  return properties.gcnArchName;
+#else
+  return "sm_" + std::to_string(properties.major) + std::to_string(properties.minor);
+#endif
+}
+
+// Kernels are written for 32 lanes in step. AMD's cards for graphics have them (RDNA); those for computing
+// alone (CDNA) have 64.
+Result<void> check_architecture(const cudaDeviceProp& properties) {
+  if (properties.warpSize != static_cast<int>(kWarp)) {
+    return no_device(std::string(properties.name) + " (" + architecture_of(properties) + ") has warps of " +
+                     std::to_string(properties.warpSize) + " lanes; " + std::to_string(kWarp) +
+                     " are required");
   }
-  if (code != cudaSuccess)
-    return no_device(std::string("no NVIDIA device is usable: ") + cudaGetErrorString(code));
-  if (count == 0) return no_device("this machine has no NVIDIA device");
-  cudaDeviceProp properties{};
-  OCTAVO_TRY_VOID(checked(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties"));
+#ifndef OCTAVO_HIP
+  constexpr int kLeastMajor = 7,
+                kLeastMinor = 5;  // tensor-core steps with float16 numbers and 8 x 8 loads
   const bool is_new_enough =
       properties.major > kLeastMajor || (properties.major == kLeastMajor && properties.minor >= kLeastMinor);
   if (!is_new_enough) {
@@ -49,6 +55,23 @@ Result<cudaDeviceProp> device_properties() {
                      std::to_string(properties.major) + "." + std::to_string(properties.minor) +
                      "; 7.5 or later is required");
   }
+#endif
+  return {};
+}
+
+Result<cudaDeviceProp> device_properties() {
+  int count = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  int driver = 0;
+  if (cudaDriverGetVersion(&driver) == cudaSuccess && driver == 0) {
+    return no_device(std::string("this machine has no ") + kVendor + " driver");
+  }
+  if (code != cudaSuccess)
+    return no_device(std::string("no ") + kVendor + " device is usable: " + cudaGetErrorString(code));
+  if (count == 0) return no_device(std::string("this machine has no ") + kVendor + " device");
+  cudaDeviceProp properties{};
+  OCTAVO_TRY_VOID(checked(cudaGetDeviceProperties(&properties, 0), "cudaGetDeviceProperties"));
+  OCTAVO_TRY_VOID(check_architecture(properties));
   return properties;
 }
 
@@ -97,8 +120,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
   OCTAVO_TRY(const cudaDeviceProp properties, device_properties());
   OCTAVO_TRY_VOID(checked(cudaSetDevice(0), "cudaSetDevice"));
   std::unique_ptr<CudaBackend> backend(new CudaBackend(options, std::move(host)));
-  backend->isa_ =
-      "sm_" + std::to_string(properties.major) + std::to_string(properties.minor) + " " + properties.name;
+  backend->isa_ = architecture_of(properties) + " " + properties.name;
   OCTAVO_TRY(Stream compute, Stream::create(backend->status_));
   backend->compute_.emplace(std::move(compute));
   OCTAVO_TRY(Stream moves, Stream::create(backend->status_));

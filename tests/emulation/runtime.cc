@@ -262,6 +262,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
     properties->sharedMemPerBlockOptin = octavo::emulation::kMostSharedBytes;
     properties->major = kComputeCapabilityMajor;
     properties->minor = 0;
+    properties->warpSize = self.settings.warp_size;
     properties->multiProcessorCount = 4;
     properties->l2CacheSize = 1 << 20;
     return cudaSuccess;

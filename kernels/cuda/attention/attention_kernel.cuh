@@ -7,14 +7,13 @@
 // each other.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cmath>
 #include <cstdint>
 
 #include "kernels/cuda/attention/attention_kernels.h"
 #include "kernels/cuda/attention/attention_rows.cuh"
 #include "kernels/cuda/attention/attention_slice.cuh"
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 

@@ -2,8 +2,6 @@
 // others; they use attention.h. All pointers are to device memory.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -11,6 +9,7 @@
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/stored.cuh"
 #include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/device_names.h"
 
 namespace octavo::kernels::cuda {
 

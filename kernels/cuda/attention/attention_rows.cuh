@@ -3,12 +3,11 @@
 // next without leaving the registers.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cmath>
 #include <cstdint>
 
 #include "kernels/cuda/attention/attention_slice.cuh"
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/power_of_two.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"

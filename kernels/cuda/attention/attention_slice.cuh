@@ -2,13 +2,12 @@
 // and how it reads them as operands.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/cuda/attention/attention_kernels.h"
 #include "kernels/cuda/attention/stored.cuh"
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 

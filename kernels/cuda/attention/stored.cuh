@@ -2,13 +2,10 @@
 // as operands of tensor cores.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 #include "kernels/float8.h"

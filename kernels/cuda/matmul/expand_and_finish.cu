@@ -1,11 +1,11 @@
 // Around the library's products: weights expanded before, and what follows the sums.
-#include <cuda_fp16.h>
 
 #include <cstdint>
 
 #include "kernels/cuda/matmul/matmul_epilogue.cuh"
 #include "kernels/cuda/matmul/matmul_kernels.h"
 #include "kernels/cuda/matmul/quantised.cuh"
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 
 namespace octavo::kernels::cuda {

@@ -19,24 +19,22 @@ bool find(void* library, const char* name) {
 
 // RTLD_DEEPBIND: the library's calls of its own functions stay its own, though ours have the same names.
 void* open_file() {
-  const std::string name = "libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR);
+  const std::string name = kLibraryFile + std::to_string(CUBLAS_VER_MAJOR);
   return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_DEEPBIND);
 }
 
+#define OCTAVO_TEXT_OF(name) #name
+#define OCTAVO_FIND(name) find<name>(library, OCTAVO_TEXT_OF(name))
 bool find_all(void* library) {
-  return find<cublasLtCreate>(library, "cublasLtCreate") &&
-         find<cublasLtDestroy>(library, "cublasLtDestroy") &&
-         find<cublasLtMatmulDescCreate>(library, "cublasLtMatmulDescCreate") &&
-         find<cublasLtMatmulDescDestroy>(library, "cublasLtMatmulDescDestroy") &&
-         find<cublasLtMatmulDescSetAttribute>(library, "cublasLtMatmulDescSetAttribute") &&
-         find<cublasLtMatrixLayoutCreate>(library, "cublasLtMatrixLayoutCreate") &&
-         find<cublasLtMatrixLayoutDestroy>(library, "cublasLtMatrixLayoutDestroy") &&
-         find<cublasLtMatmulPreferenceCreate>(library, "cublasLtMatmulPreferenceCreate") &&
-         find<cublasLtMatmulPreferenceDestroy>(library, "cublasLtMatmulPreferenceDestroy") &&
-         find<cublasLtMatmulPreferenceSetAttribute>(library, "cublasLtMatmulPreferenceSetAttribute") &&
-         find<cublasLtMatmulAlgoGetHeuristic>(library, "cublasLtMatmulAlgoGetHeuristic") &&
-         find<cublasLtMatmul>(library, "cublasLtMatmul");
+  return OCTAVO_FIND(cublasLtCreate) && OCTAVO_FIND(cublasLtDestroy) &&
+         OCTAVO_FIND(cublasLtMatmulDescCreate) && OCTAVO_FIND(cublasLtMatmulDescDestroy) &&
+         OCTAVO_FIND(cublasLtMatmulDescSetAttribute) && OCTAVO_FIND(cublasLtMatrixLayoutCreate) &&
+         OCTAVO_FIND(cublasLtMatrixLayoutDestroy) && OCTAVO_FIND(cublasLtMatmulPreferenceCreate) &&
+         OCTAVO_FIND(cublasLtMatmulPreferenceDestroy) && OCTAVO_FIND(cublasLtMatmulPreferenceSetAttribute) &&
+         OCTAVO_FIND(cublasLtMatmulAlgoGetHeuristic) && OCTAVO_FIND(cublasLtMatmul);
 }
+#undef OCTAVO_FIND
+#undef OCTAVO_TEXT_OF
 
 }  // namespace
 

@@ -2,7 +2,7 @@
 // that matmul.h's library way calls is defined in library.cu and passes the call on.
 #pragma once
 
-#include <cublasLt.h>
+#include "kernels/cuda/matmul/library_names.h"
 
 namespace octavo::kernels::cuda {
 

@@ -24,14 +24,13 @@
 // they go to the stream's status.
 #pragma once
 
-#include <cublasLt.h>
-
 #include <cstdint>
 #include <memory>
 #include <span>
 
 #include "engine/base/result.h"
 #include "kernels/backend.h"
+#include "kernels/cuda/matmul/library_names.h"
 #include "kernels/cuda/matmul/weight_planes.h"
 #include "kernels/cuda/runtime/device.h"
 #include "kernels/tensor.h"

@@ -1,12 +1,11 @@
 // What the kernels of products share: which target a block works for, and how a result is stored.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cmath>
 #include <cstdint>
 
 #include "kernels/cuda/matmul/matmul_kernels.h"
+#include "kernels/cuda/runtime/device_names.h"
 
 namespace octavo::kernels::cuda {
 

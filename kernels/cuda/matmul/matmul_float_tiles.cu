@@ -10,12 +10,12 @@
 //
 // Numbers: an output is summed up in steps of 16 columns, in one order; of an activation's two parts the
 // first comes first. Splits of the inner dimension are added in ascending order, whichever block does it.
-#include <cuda_fp16.h>
 
 #include <cstdint>
 
 #include "kernels/cuda/matmul/matmul_kernels.h"
 #include "kernels/cuda/matmul/tile_sums.cuh"
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 
 namespace octavo::kernels::cuda {

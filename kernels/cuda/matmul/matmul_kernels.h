@@ -2,8 +2,6 @@
 // others; they use matmul.h. All pointers are to device memory.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 
@@ -11,6 +9,7 @@
 #include "kernels/cuda/matmul/matmul.h"
 #include "kernels/cuda/matmul/weight_planes.h"
 #include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/device_names.h"
 
 namespace octavo::kernels::cuda {
 

@@ -1,10 +1,10 @@
-#include <cublasLt.h>
 
 #include <map>
 #include <memory>
 #include <tuple>
 #include <utility>
 
+#include "kernels/cuda/matmul/library_names.h"
 #include "kernels/cuda/matmul/matmul_kernels.h"
 
 namespace octavo::kernels::cuda {

@@ -2,8 +2,6 @@
 // arXiv:1607.06450) and rounded. Of few rows several blocks take pieces of each, and every one of them
 // computes what the whole row decides, in the same order: on one multiprocessor alone a row of 14,336 numbers
 // takes longer than its product on all of them.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 #include <algorithm>
 #include <cfloat>
@@ -11,6 +9,7 @@
 
 #include "kernels/cuda/matmul/matmul_kernels.h"
 #include "kernels/cuda/matmul/norm.cuh"
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/power_of_two.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"

@@ -2,14 +2,13 @@
 // of weights once, its lanes side by side, and meets every input row with them. Memory sets the pace: 4.5
 // bits of a Q4_0 weight cost about one instruction with 16-bit activations (a share of unpacking, and a
 // quarter of each of two __dp4a), where conversion to float and a multiply-add would cost four.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 
 #include <cstdint>
 
 #include "kernels/cuda/matmul/matmul_epilogue.cuh"
 #include "kernels/cuda/matmul/matmul_kernels.h"
 #include "kernels/cuda/matmul/quantised.cuh"
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 
@@ -108,10 +107,6 @@ __device__ void store_sums_of_pairs(const ProductTargets& targets, const WarpOut
       totals[i] += of_sections[(i * kRows + lane) * kMostSections + section];
   }
   store_row(targets, outputs, lane, totals[0], totals[1]);
-}
-
-__device__ inline int dot_of_four(std::uint32_t weights, std::uint32_t activations, int sum) {
-  return __dp4a(static_cast<int>(weights), static_cast<int>(activations), sum);
 }
 
 // Sum of the products of 16 columns' integers, exact.

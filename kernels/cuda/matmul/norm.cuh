@@ -2,11 +2,10 @@
 // threads is the order of the sums: not to be changed with the number of rows.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cmath>
 #include <cstdint>
 
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/reduction.cuh"
 
 namespace octavo::kernels::cuda {

@@ -2,14 +2,11 @@
 // four, in steps, so that a kernel can ask for the next pair's words long before it takes them apart.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/cuda/matmul/weight_planes.h"
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/four_bit_values.h"
 #include "kernels/tensor.h"

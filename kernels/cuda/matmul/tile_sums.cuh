@@ -4,12 +4,11 @@
 // kStages in shared memory.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
 #include "kernels/cuda/matmul/matmul_epilogue.cuh"
 #include "kernels/cuda/matmul/matmul_kernels.h"
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 

@@ -3,7 +3,19 @@
 namespace octavo::kernels::cuda {
 namespace {
 
-constexpr int kOverlapsFromMajor = 9;  // compute capability
+// Whether kernels may begin while the one before them runs.
+Result<bool> has_overlap() {
+#ifdef OCTAVO_HIP
+  return false;
+#else
+  constexpr int kFromMajor = 9;  // compute capability
+  int device = 0, major = 0;
+  OCTAVO_TRY_VOID(checked(cudaGetDevice(&device), "cudaGetDevice"));
+  OCTAVO_TRY_VOID(checked(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
+                          "cudaDeviceGetAttribute"));
+  return major >= kFromMajor;
+#endif
+}
 
 Error allocation_error(cudaError_t code, const char* purpose, std::int64_t bytes, const char* call) {
   if (code != cudaErrorMemoryAllocation) return Error{ErrorCode::kDevice, describe(code, call)};
@@ -110,14 +122,11 @@ Event::~Event() {
 }
 
 Result<Stream> Stream::create(DeviceStatus& status) {
-  int device = 0, major = 0;
-  OCTAVO_TRY_VOID(checked(cudaGetDevice(&device), "cudaGetDevice"));
-  OCTAVO_TRY_VOID(checked(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device),
-                          "cudaDeviceGetAttribute"));
+  OCTAVO_TRY(const bool overlaps, has_overlap());
   cudaStream_t stream = nullptr;
   OCTAVO_TRY_VOID(
       checked(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cudaStreamCreateWithFlags"));
-  return Stream(status, stream, major >= kOverlapsFromMajor);
+  return Stream(status, stream, overlaps);
 }
 
 // Memory that the stream's last work uses may be freed next.

@@ -7,8 +7,6 @@
 // more is started. Whoever runs steps asks once for each. Thread: one thread at a time for each object.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -17,6 +15,7 @@
 #include <utility>
 
 #include "engine/base/result.h"
+#include "kernels/cuda/runtime/device_names.h"
 
 namespace octavo::kernels::cuda {
 
@@ -170,6 +169,11 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream& str
     stream.status().check_launch(
         cudaFuncSetAttribute(name, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes), name);
   }
+#ifdef OCTAVO_HIP
+  hipLaunchKernelGGL(kernel, shape.grid, shape.block, static_cast<unsigned>(shape.shared_bytes),
+                     stream.handle(), static_cast<Parameters>(std::forward<Arguments>(arguments))...);
+  stream.status().check_launch(cudaGetLastError(), name);
+#else
   cudaLaunchConfig_t config{};
   config.gridDim = shape.grid;
   config.blockDim = shape.block;
@@ -185,6 +189,7 @@ void launch(void (*kernel)(Parameters...), const LaunchShape& shape, Stream& str
   stream.status().check_launch(
       cudaLaunchKernelEx(&config, kernel, static_cast<Parameters>(std::forward<Arguments>(arguments))...),
       name);
+#endif
 }
 
 // Ceiling of a division, for grids; what an unsigned number cannot hold is one that launch() refuses.

@@ -5,13 +5,12 @@
 // Thread: one at a time.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <functional>
 #include <utility>
 
 #include "engine/base/result.h"
 #include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/device_names.h"
 
 namespace octavo::kernels::cuda {
 

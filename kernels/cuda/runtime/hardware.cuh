@@ -1,7 +1,7 @@
 // What only the hardware has, by name: tensor-core steps, loads of their fragments, copies that run beside
 // the program, dynamic shared memory. Under nvcc inline PTX, with another way where a target lacks an
-// instruction (sm_75: cp.async, bf16 steps); without nvcc the definitions of
-// tests/emulation/include/emulated_hardware.h, which have the same signatures.
+// instruction (sm_75: cp.async, bf16 steps); for an AMD card portable_hardware.cuh; else without nvcc the
+// definitions of tests/emulation/include/emulated_hardware.h. All have the same signatures.
 //
 // Fragments, as PTX defines them for m16n8k16 (lane = 4 * g + t, registers hold two 16-bit numbers, the lower
 // column or row in the low half):
@@ -19,14 +19,27 @@
 // Source: PTX ISA 9.0, "Warp-level matrix instructions".
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-#include <cuda_runtime.h>
-
 #include <cstddef>
 #include <cstdint>
 
-#ifndef __CUDACC__
+#include "kernels/cuda/runtime/device_names.h"
+#include "kernels/cuda/runtime/portable_hardware.cuh"
+
+#if defined(OCTAVO_HIP)
+
+namespace octavo::kernels::cuda {
+
+using namespace portable;
+
+template <class T>
+__device__ T* dynamic_shared() {
+  HIP_DYNAMIC_SHARED(__attribute__((aligned(16))) std::byte, octavo_dynamic_shared)
+  return reinterpret_cast<T*>(octavo_dynamic_shared);
+}
+
+}  // namespace octavo::kernels::cuda
+
+#elif !defined(__CUDACC__)
 #include <emulated_hardware.h>
 #else
 
@@ -49,7 +62,7 @@ __device__ inline void copy_async_16(void* shared, const void* global, bool vali
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(target), "l"(global), "r"(bytes)
                : "memory");
 #else
-  *static_cast<uint4*>(shared) = valid ? *static_cast<const uint4*>(global) : make_uint4(0, 0, 0, 0);
+  portable::copy_async_16(shared, global, valid);
 #endif
 }
 
@@ -119,36 +132,7 @@ __device__ inline void multiply_step_f16(float (&c)[4], const std::uint32_t (&a)
 #endif
 }
 
-#if !defined(__CUDA_ARCH__) || __CUDA_ARCH__ < 800
-// Not inlined: a kernel has dozens of steps, and this is thirty times as long as the instruction.
-__device__ __noinline__ inline float4 bf16_step_by_lanes(float4 c, uint4 a, uint2 b) {
-  const unsigned lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-#pragma unroll 1
-  for (unsigned pair = 0; pair < 8; ++pair) {
-    const bool is_high = pair >= 4;
-    const unsigned quarter = pair % 4;
-    const std::uint32_t upper = __shfl_sync(0xffffffffu, is_high ? a.z : a.x, 4 * g + quarter);
-    const std::uint32_t lower = __shfl_sync(0xffffffffu, is_high ? a.w : a.y, 4 * g + quarter);
-    const std::uint32_t mine = is_high ? b.y : b.x;
-    const std::uint32_t left = __shfl_sync(0xffffffffu, mine, 4 * (2 * t) + quarter);
-    const std::uint32_t right = __shfl_sync(0xffffffffu, mine, 4 * (2 * t + 1) + quarter);
-#pragma unroll
-    for (int k = 0; k < 2; ++k) {
-      const auto widened = [k](std::uint32_t word) {
-        return __uint_as_float(k == 0 ? word << 16 : word & 0xffff0000u);
-      };
-      c.x = fmaf(widened(upper), widened(left), c.x);
-      c.y = fmaf(widened(upper), widened(right), c.y);
-      c.z = fmaf(widened(lower), widened(left), c.z);
-      c.w = fmaf(widened(lower), widened(right), c.w);
-    }
-  }
-  return c;
-}
-#endif
-
-// The same with bfloat16 numbers. Before sm_80 no such step exists: products in float, operands passed
-// between the lanes.
+// The same with bfloat16 numbers. Before sm_80 no such step exists.
 __device__ inline void multiply_step_bf16(float (&c)[4], const std::uint32_t (&a)[4],
                                           const std::uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
@@ -158,9 +142,7 @@ __device__ inline void multiply_step_bf16(float (&c)[4], const std::uint32_t (&a
       : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #else
-  const float4 sums = bf16_step_by_lanes(make_float4(c[0], c[1], c[2], c[3]),
-                                         make_uint4(a[0], a[1], a[2], a[3]), make_uint2(b[0], b[1]));
-  c[0] = sums.x, c[1] = sums.y, c[2] = sums.z, c[3] = sums.w;
+  portable::multiply_step_bf16(c, a, b);
 #endif
 }
 
@@ -199,6 +181,11 @@ __device__ inline void multiply_step_s8_k32(int (&sums)[4], const std::uint32_t 
 #endif
 }
 
+// The sum, and four products of signed bytes.
+__device__ inline int dot_of_four(std::uint32_t a, std::uint32_t b, int sum) {
+  return __dp4a(static_cast<int>(a), static_cast<int>(b), sum);
+}
+
 // a * b + c of two float16 numbers at once, each rounded once.
 __device__ inline std::uint32_t fma_half_pairs(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
   std::uint32_t result;
@@ -215,7 +202,7 @@ __device__ inline uint4 load_streamed(const uint4* source) {
                : "=r"(words.x), "=r"(words.y), "=r"(words.z), "=r"(words.w)
                : "l"(source));
 #else
-  words = __ldg(source);
+  words = portable::load_streamed(source);
 #endif
   return words;
 }
@@ -242,8 +229,7 @@ __device__ inline std::uint32_t half_pair(float low, float high) {
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 #else
-  return static_cast<std::uint32_t>(__half_as_ushort(__float2half_rn(high))) << 16 |
-         __half_as_ushort(__float2half_rn(low));
+  return portable::half_pair(low, high);
 #endif
 }
 __device__ inline std::uint32_t bfloat_pair(float low, float high) {
@@ -252,8 +238,7 @@ __device__ inline std::uint32_t bfloat_pair(float low, float high) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 #else
-  return static_cast<std::uint32_t>(__bfloat16_as_ushort(__float2bfloat16_rn(high))) << 16 |
-         __bfloat16_as_ushort(__float2bfloat16_rn(low));
+  return portable::bfloat_pair(low, high);
 #endif
 }
 
@@ -264,9 +249,7 @@ __device__ inline std::uint32_t fma_bfloat_pairs(std::uint32_t a, std::uint32_t 
   asm("fma.rn.bf16x2 %0, %1, %2, %3;" : "=r"(result) : "r"(a), "r"(b), "r"(c));
   return result;
 #else
-  const auto low = [](std::uint32_t pair) { return __uint_as_float(pair << 16); };
-  const auto high = [](std::uint32_t pair) { return __uint_as_float(pair & 0xffff0000u); };
-  return bfloat_pair(fmaf(low(a), low(b), low(c)), fmaf(high(a), high(b), high(c)));
+  return portable::fma_bfloat_pairs(a, b, c);
 #endif
 }
 

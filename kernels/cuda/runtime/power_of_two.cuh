@@ -1,7 +1,7 @@
 // Scaling by powers of two, which rounds nothing: it keeps float16 operands from overflowing.
 #pragma once
 
-#include <cuda_runtime.h>
+#include "kernels/cuda/runtime/device_names.h"
 
 namespace octavo::kernels::cuda {
 

@@ -2,9 +2,9 @@
 // every lane.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cmath>
+
+#include "kernels/cuda/runtime/device_names.h"
 
 namespace octavo::kernels::cuda {
 

@@ -1,10 +1,10 @@
 // Soft caps of scores and logits (Gemma Team 2024, arXiv:2408.00118).
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cfloat>
 #include <cmath>
+
+#include "kernels/cuda/runtime/device_names.h"
 
 namespace octavo::kernels::cuda {
 

@@ -1,7 +1,7 @@
 // Numbers whose operations nvcc must not fuse, so that a kernel computes the host's bits.
 #pragma once
 
-#include <cuda_runtime.h>
+#include "kernels/cuda/runtime/device_names.h"
 
 namespace octavo::kernels::cuda {
 

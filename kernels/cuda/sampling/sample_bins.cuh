@@ -3,11 +3,10 @@
 // changes them.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <climits>
 #include <cstdint>
 
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/sampling/sample_row.cuh"
 
 namespace octavo::kernels::cuda {
@@ -18,10 +17,11 @@ __device__ inline SampleMass mass_of(double weight) {
   return {high, static_cast<unsigned long long>((scaled - static_cast<double>(high)) * 0x1p40)};
 }
 
-// How many, and what they weigh.
+// How many, and what they weigh. No initial value, as of nothing that stands in shared memory: HIP refuses
+// it.
 struct SampleSum {
-  std::uint32_t count = 0;
-  SampleMass mass = {0, 0};
+  std::uint32_t count;
+  SampleMass mass;
   __device__ void add(const SampleSum& other) {
     count += other.count;
     mass.high += other.mass.high;
@@ -56,7 +56,7 @@ struct SharedBins {
   __device__ void add(bool is_member, std::uint32_t bin, double weight) {
     const unsigned members = __ballot_sync(kAllLanes, is_member);
     if (members == 0) return;
-    SampleSum sum;
+    SampleSum sum{};
     if (is_member) sum = {1, mass_of(weight)};
     const std::uint32_t first = __shfl_sync(kAllLanes, bin, __ffs(static_cast<int>(members)) - 1);
     if (__all_sync(kAllLanes, !is_member || bin == first) == 0) {
@@ -82,10 +82,10 @@ struct SampleLimit {
 };
 
 struct ReachedBin {
-  bool is_reached = false;
-  std::uint32_t bin = 0;
-  SampleSum before = {}, inside = {};  // of the bins before it, and of it
-  SampleSum total = {};                // of all bins
+  bool is_reached;
+  std::uint32_t bin;
+  SampleSum before, inside;  // of the bins before it, and of it
+  SampleSum total;           // of all bins
 };
 
 // Inclusive, over the lanes of a warp.
@@ -110,13 +110,13 @@ __device__ inline ReachedBin find_reached(const SharedBins& bins, SampleSum befo
                                           const SampleLimit& limit) {
   static_assert(kSampleBins == kWarp * kWarp);
   const unsigned lane = threadIdx.x % kWarp;
-  SampleSum run;
+  SampleSum run{};
   for (unsigned i = 0; i < kWarp; ++i)
     run.add(bins.at(lane * kWarp + (i + lane) % kWarp));  // no two lanes in one bank
   const SampleSum runs = scan_lanes(run);
   SampleSum reached = before;
   reached.add(runs);
-  ReachedBin found;
+  ReachedBin found{};
   found.total = from_lane(runs, kWarp - 1);
   const unsigned hits = __ballot_sync(kAllLanes, limit.is_reached_by(reached));
   if (hits == 0) return found;

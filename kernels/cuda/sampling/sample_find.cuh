@@ -2,12 +2,11 @@
 // depends on the number of pieces and the size of the block only.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <algorithm>
 #include <climits>
 #include <cstdint>
 
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/sampling/sample_row.cuh"
 
 namespace octavo::kernels::cuda {

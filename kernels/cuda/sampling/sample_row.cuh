@@ -2,11 +2,10 @@
 // need not be read; and what a logit is worth in a draw.
 #pragma once
 
-#include <cuda_runtime.h>
-
 #include <cstdint>
 
 #include "kernels/backend.h"
+#include "kernels/cuda/runtime/device_names.h"
 #include "kernels/cuda/runtime/reduction.cuh"
 #include "kernels/cuda/sampling/rounded.cuh"
 #include "kernels/cuda/sampling/sample_kernels.h"

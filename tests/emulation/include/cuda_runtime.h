@@ -297,6 +297,7 @@ struct cudaDeviceProp {
   std::size_t totalGlobalMem;
   std::size_t sharedMemPerBlockOptin;
   int major, minor;
+  int warpSize;
   int multiProcessorCount;
   int l2CacheSize;
 };

@@ -70,6 +70,10 @@ inline void multiply_step_s8_k32(int (&sums)[4], const std::uint32_t (&a)[4], co
   emulation::multiply_step_s8(sums, a, b, 2, c);
 }
 
+inline int dot_of_four(std::uint32_t a, std::uint32_t b, int sum) {
+  return __dp4a(static_cast<int>(a), static_cast<int>(b), sum);
+}
+
 // The product is exact in float and in double; the sum is rounded to float first, which can differ from one
 // rounding in the last place of a float16 number once in many thousands.
 inline std::uint32_t fma_half_pairs(std::uint32_t a, std::uint32_t b, std::uint32_t c) {
