@@ -51,7 +51,7 @@ struct Settings {
   // shapes that would take minutes. 0: all.
   std::uint64_t most_blocks = 0;
   std::function<bool(const Launch&)> loses = {};  // a broken device: these launches do nothing
-  int warp_size = 32;                // that it says it has
+  int warp_size = 32;                             // that it says it has
   double copied_bytes_per_us = 0.0;  // by asynchronous copies, for events that tell the time; 0: in no time
 };
 Settings& settings();

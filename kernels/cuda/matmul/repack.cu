@@ -93,7 +93,7 @@ __device__ inline std::uint32_t pair_of_six_bits(const std::byte* scales, int in
 
 // A signed number of six bits as a byte.
 __device__ inline std::uint32_t signed_byte(std::uint32_t low, std::uint32_t high) {
-  return ((low & 15u) | (high & 3u) << 4) - 32u & 0xffu;
+  return (((low & 15u) | (high & 3u) << 4) - 32u) & 0xffu;
 }
 
 __device__ inline std::uint32_t q3_k_scale(const std::byte* scales, int index) {

@@ -58,6 +58,7 @@ __device__ inline void meet_lanes() {
 #define cudaDeviceProp hipDeviceProp_t
 #define cudaDeviceSynchronize hipDeviceSynchronize
 #define cudaDriverGetVersion hipDriverGetVersion
+#define cudaErrorInvalidConfiguration hipErrorInvalidConfiguration
 #define cudaErrorMemoryAllocation hipErrorOutOfMemory
 #define cudaErrorUnknown hipErrorUnknown
 #define cudaError_t hipError_t

@@ -29,7 +29,28 @@
 
 namespace octavo::kernels::cuda {
 
-using namespace portable;
+using portable::await_inputs;
+using portable::bfloat_pair;
+using portable::copy_async_16;
+using portable::copy_async_commit;
+using portable::copy_async_wait;
+using portable::dot_of_four;
+using portable::fma_bfloat_pairs;
+using portable::fma_half_pairs;
+using portable::half_pair;
+using portable::halves_of_e4m3_pair;
+using portable::let_next_begin;
+using portable::load_matrices_x2;
+using portable::load_matrices_x2_transposed;
+using portable::load_matrices_x4;
+using portable::load_matrices_x4_transposed;
+using portable::load_streamed;
+using portable::multiply_step_bf16;
+using portable::multiply_step_f16;
+using portable::multiply_step_s8_k16;
+using portable::multiply_step_s8_k32;
+using portable::prefetch_line;
+using portable::quick_exp2;
 
 template <class T>
 __device__ T* dynamic_shared() {

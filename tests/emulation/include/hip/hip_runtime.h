@@ -43,6 +43,7 @@ inline void __builtin_amdgcn_wave_barrier() { __syncwarp(); }
 // ---- the runtime
 using hipError_t = cudaError_t;
 inline constexpr hipError_t hipSuccess = cudaSuccess, hipErrorOutOfMemory = cudaErrorMemoryAllocation,
+                            hipErrorInvalidConfiguration = cudaErrorInvalidConfiguration,
                             hipErrorInvalidValue = cudaErrorInvalidValue, hipErrorUnknown = cudaErrorUnknown;
 using hipMemcpyKind = cudaMemcpyKind;
 inline constexpr hipMemcpyKind hipMemcpyHostToDevice = cudaMemcpyHostToDevice,
