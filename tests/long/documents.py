@@ -3,8 +3,8 @@
 
     tests/long/documents.py [FOLDER]     # the repository, or another folder; exit status 1 when anything is found
 
-Words are compared without case, punctuation and Markdown's marks. The tables of tests/bench/results are left out: rows of two
-dates have the same labels. --self-test checks the search itself.
+Words are compared without case, punctuation and Markdown's marks. Tables of tests/bench/results, where rows of two dates have
+the same labels, and tables that a program makes ("<!-- made by") are left out. --self-test checks the search itself.
 """
 import pathlib
 import re
@@ -26,9 +26,13 @@ def markdown_files(root):
 
 def words_of(root, name):
     """(word, line) for every word of a file."""
-    is_result = name.startswith("tests/bench/results/")
+    is_of_figures = name.startswith("tests/bench/results/")
     for number, line in enumerate((root / name).read_text().splitlines(), 1):
-        if is_result and line.startswith("|"):
+        if line.startswith("<!-- made by"):
+            is_of_figures = True
+        elif line.startswith("<!-- up to here"):
+            is_of_figures = False
+        if is_of_figures and line.startswith("|"):
             continue
         for word in WORD.findall(line):
             yield word.lower(), number
