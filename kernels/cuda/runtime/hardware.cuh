@@ -39,6 +39,7 @@ using portable::fma_bfloat_pairs;
 using portable::fma_half_pairs;
 using portable::half_pair;
 using portable::halves_of_e4m3_pair;
+using portable::kConvertsE4m3;
 using portable::let_next_begin;
 using portable::load_matrices_x2;
 using portable::load_matrices_x2_transposed;
