@@ -2,10 +2,11 @@
 """`octavo serve` under load for as long as one likes: random calls of every protocol at once, clients that leave, and
 clients that are killed. Every answer equals the one to the same call alone; at the end the pool is whole.
 
-usage: server_soak.py OCTAVO [--seconds SECONDS] [--clients CLIENTS] [--seed SEED]
+usage: server_soak.py OCTAVO [--seconds SECONDS] [--clients CLIENTS] [--seed SEED] [--layers N]
 
-Meant for builds with sanitizers (tests/long/run server_soak): any report of theirs fails the run. The model is the
-default one, with a pool too small for all clients, so that requests wait, are preempted and evict each other.
+Meant for builds with sanitizers (tests/long/run server_soak): any report of theirs fails the run. The pool is too small for all
+clients, so that requests wait, are preempted and evict each other. The model is the default one, of which the first two layers
+are kept (--layers): with a sanitizer all thirty take minutes for an answer, and few clients would ever meet. Needs PyPI's gguf.
 """
 import argparse
 import http.client
@@ -17,9 +18,14 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
+import gguf
+
+DEFAULT_MODEL = os.path.join(os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share"),
+                             "octavo/models/SmolLM2-135M-Instruct.Q4_1.gguf")
 KEY = "a-key-of-this-test"
 WORDS = "rain sun river stone bread music night garden train letter window ocean".split()
 TOOLS = [{"type": "function", "function": {"name": name, "description": f"Tells the {name}.", "parameters": {
@@ -35,7 +41,7 @@ def calls(seed, number):
         system = "You help. " + " ".join(choose.choices(WORDS, k=choose.choice([4, 60])))
         question = " ".join(choose.choices(WORDS, k=choose.randrange(2, 20)))
         messages = [{"role": "system", "content": system}, {"role": "user", "content": question}]
-        most = choose.randrange(1, 12)
+        most = choose.choice([2, 9, 48])
         drawn = {"temperature": choose.choice([0, 0.8, 1.3]), "seed": choose.randrange(2**64)}
         kind = i % 8
         if kind == 0:
@@ -97,10 +103,29 @@ def text_of_stream(path, text):
     return {place: text for place, text in told.items() if text}
 
 
+def write_first_layers(source, target, num_layers):
+    """The model file `source` without its other layers."""
+    reader = gguf.GGUFReader(source)
+    writer = gguf.GGUFWriter(target, reader.fields["general.architecture"].contents())
+    for name, field in reader.fields.items():
+        if name.startswith("GGUF.") or name == "general.architecture":
+            continue
+        value = num_layers if name.endswith(".block_count") else field.contents()
+        writer.add_key_value(name, value, field.types[0], field.types[-1] if len(field.types) > 1 else None)
+    for tensor in reader.tensors:
+        layer = re.match(r"blk\.(\d+)\.", tensor.name)
+        if layer is None or int(layer.group(1)) < num_layers:
+            writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 class Server:
-    def __init__(self, octavo):
-        # A pool for some four of the requests; the rest waits or is preempted.
-        command = [octavo, "serve", "--port", "0", "--api-key", KEY, "--max-model-len", "512", "--num-kv-blocks", "96",
+    def __init__(self, octavo, model):
+        # A pool for some four of the requests: the rest waits, and what grows is preempted.
+        command = [octavo, "serve", model, "--port", "0", "--api-key", KEY, "--max-model-len", "512", "--num-kv-blocks", "40",
                    "--max-num-seqs", "16", "--log-requests"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.lines, self.port = [], None
@@ -168,9 +193,13 @@ def main():
     parser.add_argument("--clients", type=int, default=12)
     parser.add_argument("--calls", type=int, default=32, help="different calls, each asked alone first")
     parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--layers", type=int, default=2)
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
-    server = Server(options.octavo)
+    folder = tempfile.TemporaryDirectory(prefix="octavo-soak-")  # until the program ends
+    model_file = f"{folder.name}/first-layers.gguf"
+    write_first_layers(DEFAULT_MODEL, model_file, options.layers)
+    server = Server(options.octavo, model_file)
     model = json.loads(server.ask("/v1/models")[1])["data"][0]["id"]
     asked = [(path, {**body, "model": model}) for path, body in calls(options.seed, options.calls)]
 
@@ -234,6 +263,8 @@ def main():
     if usage != 0:
         failures.append(f"the pool is not whole: usage {usage}")
     preempted = server.metric("vllm:num_preemptions_total") if server.process.poll() is None else None
+    if preempted == 0 and options.seconds >= 300:
+        failures.append("nothing was preempted: the pool was never too small")
     server.process.send_signal(signal.SIGTERM)
     status = server.process.wait(300)
     time.sleep(0.5)
