@@ -140,6 +140,7 @@ Result<std::unique_ptr<CudaBackend>> CudaBackend::create(const CudaOptions& opti
       .deterministic = options.deterministic,
       .half_parts = options.activation == Activation::kF32 ? HalfParts::kTwo : HalfParts::kOne,
       .num_multiprocessors = properties.multiProcessorCount,
+      .multiprocessor_shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerMultiprocessor),
       .library = backend->library_};
   OCTAVO_TRY(backend->products_, MatrixProducts::create(*backend->compute_, products));
   backend->attention_ = PagedAttention::create(

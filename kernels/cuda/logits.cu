@@ -10,6 +10,18 @@
 
 namespace octavo::kernels::cuda {
 
+namespace {
+
+// As those of a decode step do: then they need no list on the device.
+bool follow_each_other(std::span<const std::int32_t> rows) {
+  for (std::size_t i = 1; i < rows.size(); ++i) {
+    if (rows[i] != rows[i - 1] + 1) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
 AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x,
                                          std::span<const std::int32_t> rows) {
   const Matrix& weights = *output.matrix;
@@ -19,11 +31,15 @@ AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixVi
       "logits of %d rows, %d are reserved", num_rows, shape_.num_logits_rows);
   Scratch& scratch = *scratch_;
   const std::int64_t vocabulary = weights.rows();
-  scratch.inputs.begin(*compute_, UploadRing::padded(static_cast<std::int64_t>(rows.size_bytes())));
   ProductInput input = normalised(x, output.norm);
   input.num_rows = num_rows;
-  input.indices = scratch.inputs.put(rows);
-  scratch.inputs.send(*compute_);
+  if (follow_each_other(rows)) {
+    input.data = x.row(rows.front());
+  } else {
+    scratch.inputs.begin(*compute_, UploadRing::padded(static_cast<std::int64_t>(rows.size_bytes())));
+    input.indices = scratch.inputs.put(rows);
+    scratch.inputs.send(*compute_);
+  }
   const Product head = product(&weights, output.bias, scratch.logits.as<float>(), vocabulary);
   products_->multiply(input, std::span(&head, 1));
   summarise_logits(*compute_, scratch.logits.as<float>(), num_rows, vocabulary, output.soft_cap,

@@ -15,7 +15,7 @@ __global__ void __launch_bounds__(kThreads)
                           float* residual, std::int64_t residual_stride) {
   const float* const row = sums + std::int64_t{blockIdx.x} * width;
   float* const target = residual + std::int64_t{blockIdx.x} * residual_stride;
-  const float factor = norm_factor(row, 0.0f, width, epsilon);
+  const float factor = norm_factor<kThreads>(row, 0.0f, width, epsilon);
   for (std::int64_t column = threadIdx.x; column < width; column += blockDim.x) {
     target[column] += row[column] * factor * weight[column];
   }

@@ -16,6 +16,7 @@
 #include <limits>
 #include <string>
 
+#include "kernels/cuda/create_cuda_backend.h"
 #include "kernels/cuda/matmul/library.h"
 #include "kernels/cuda/matmul/matmul_kernels.h"
 #include "kernels/cuda/matmul/quantised.cuh"
@@ -30,6 +31,8 @@ namespace {
 using testing::noise_row;
 using testing::OwnedMatrix;
 using testing::random_matrix;
+
+constexpr std::int64_t kSharedBytes = 228 * 1024;  // of a multiprocessor with room for own rows
 
 std::string name_of(TensorType type) { return std::string(traits_of(type).name); }
 
@@ -394,7 +397,10 @@ TEST(Products, OfQuantisedWeightsAreTheSameBitsInVectorsAndInTilesOfEveryHeight)
   }
   for (const auto& [type, columns, multiprocessors, rows] : test::some_of(cases, 43)) {
     const OwnedMatrix weights = random_matrix(type, kOutputs, columns, 51);
-    Bench bench({.num_multiprocessors = multiprocessors}, 160, 2304, kOutputs);
+    // On one of them blocks prepare a single row themselves, too.
+    Bench bench({.num_multiprocessors = multiprocessors,
+                 .multiprocessor_shared_bytes = multiprocessors == 1 ? kSharedBytes : 0},
+                160, 2304, kOutputs);
     const std::vector<float> input = activations(rows, columns, 52), got = bench.multiply(weights, input);
     for (std::int32_t row = 0, count = 1; row < rows; row += count, count = std::min(4, rows - row)) {
       const std::vector<float> some(input.begin() + row * columns, input.begin() + (row + count) * columns),
@@ -403,6 +409,132 @@ TEST(Products, OfQuantisedWeightsAreTheSameBitsInVectorsAndInTilesOfEveryHeight)
           << name_of(type) << ", " << columns << " columns, rows from " << row << " of " << rows;
     }
   }
+}
+
+// The sums of a norm as norm.cuh says: 512 chains, those of 32 neighbours added by halves, then the 16 sums.
+float norm_factor_of(const std::vector<float>& row, float centre, float epsilon) {
+  std::vector<float> chains(512);
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const float value = row[i] - centre;
+    chains[i % 512] = std::fma(value, value, chains[i % 512]);
+  }
+  const auto sum_of = [](std::vector<float> lanes) {
+    for (std::size_t half = 16; half > 0; half /= 2) {
+      for (std::size_t i = 0; i < half; ++i) lanes[i] += lanes[i + half];
+    }
+    return lanes[0];
+  };
+  std::vector<float> parts(32);
+  for (std::size_t warp = 0; warp < 16; ++warp) {
+    const auto begin = chains.begin() + static_cast<std::ptrdiff_t>(32 * warp);
+    parts[warp] = sum_of({begin, begin + 32});
+  }
+  return 1.0f / std::sqrt(sum_of(parts) / static_cast<float>(row.size()) + epsilon);
+}
+
+// By a product with ones in its diagonal, whose outputs are the rows as it sees them.
+TEST(Products, NormaliseInOneOrderWhoeverPreparesTheRows) {
+  constexpr float kEpsilon = 1e-5f;
+  for (const std::int64_t columns : {96, 1100}) {
+    const auto size = static_cast<std::size_t>(columns);
+    std::vector<float> diagonal(size * size);
+    for (std::size_t i = 0; i < size; ++i) diagonal[i * (size + 1)] = 1.0f;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(diagonal.data());
+    const auto matrix = prepare_device_matrix({.type = TensorType::kF32,
+                                               .rows = columns,
+                                               .columns = columns,
+                                               .bytes = {bytes, diagonal.size() * sizeof(float)}})
+                            .value();
+    const std::vector<float> row = activations(1, columns, 81), norm = noise_row(82, 0, columns, 1.5f);
+    const DeviceArray<float> device_row(row), device_norm(norm);
+    const float factor = norm_factor_of(row, 0.0f, kEpsilon);
+    for (const std::int64_t shared_bytes : {std::int64_t{0}, kSharedBytes}) {
+      Bench bench({.multiprocessor_shared_bytes = shared_bytes}, 8, columns, columns);
+      const DeviceArray<float> out{std::vector<float>(size)};
+      const Product product{matrix.get(), nullptr, out.data(), columns, Epilogue::kStore};
+      bench.products().multiply({device_row.data(), columns, 1, nullptr, device_norm.data(), kEpsilon},
+                                {&product, 1});
+      bench.stream().finish();
+      const std::vector<float> got = out.read();
+      for (std::size_t i = 0; i < size; ++i)
+        ASSERT_EQ(got[i], row[i] * factor * norm[i]) << columns << " columns, column " << i;
+    }
+  }
+}
+
+// Of every type: a launch less, and no other bit.
+TEST(Products, OfARowThatBlocksPrepareAreTheBitsOfAPreparedOne) {
+  struct Case {
+    TensorType type;
+    std::int64_t columns;
+    NormKind kind;
+  };
+  constexpr std::int64_t kOutputs = 75;  // more blocks than there are at once
+  std::vector<Case> cases;
+  for (const TensorType type : testing::kEveryTensorType) {
+    if (!multiplies(type)) continue;
+    for (const std::int64_t columns : {288, 2304}) {
+      for (const NormKind kind : {NormKind::kRms, NormKind::kLayer})
+        cases.push_back({type, columns_for(type, columns), kind});
+    }
+  }
+  for (const auto& [type, columns, kind] : test::some_of(cases, 3)) {
+    const OwnedMatrix weights = random_matrix(type, kOutputs, columns, 91),
+                      others = random_matrix(type, 20, columns, 92);
+    const auto first = prepare_device_matrix(weights.source).value(),
+               second = prepare_device_matrix(others.source).value();
+    std::vector<float> input = activations(4, columns, 93);
+    input[static_cast<std::size_t>(columns) + 3] = std::numeric_limits<float>::infinity();
+    const DeviceArray<float> values(input), norm(noise_row(94, 0, columns, 1.5f)),
+        bias(noise_row(95, 0, columns, 0.5f));
+    const DeviceArray<std::int32_t> third(std::vector<std::int32_t>{2}),
+        infinite(std::vector<std::int32_t>{1});
+    const float* const norm_bias = kind == NormKind::kLayer ? bias.data() : nullptr;
+    const ProductInput sources[] = {
+        {values.data(), columns, 1},
+        {values.data(), columns, 1, third.data(), norm.data(), 1e-5f, kind, norm_bias},
+        {values.data(), columns, 1, infinite.data()}};
+    for (const ProductInput& source : sources) {
+      std::vector<std::vector<float>> results;
+      for (const std::int64_t shared_bytes : {std::int64_t{0}, kSharedBytes}) {
+        const ProductOptions options{.num_multiprocessors = 1, .multiprocessor_shared_bytes = shared_bytes};
+        Bench bench(options, 8, 2304, kOutputs);
+        ASSERT_EQ(bench.plan(weights, 1).has_own_row, shared_bytes > 0) << name_of(type);
+        const DeviceArray<float> out(std::vector<float>(static_cast<std::size_t>(kOutputs))),
+            more(std::vector<float>(20));
+        const Product both[] = {{first.get(), nullptr, out.data(), kOutputs, Epilogue::kStore},
+                                {second.get(), nullptr, more.data(), 20, Epilogue::kStore}};
+        const std::int64_t launches = emulation::num_single_launches();
+        bench.products().multiply(source, both);
+        bench.stream().finish();
+        const bool are_given = !is_quantised(type) && source.norm == nullptr && source.indices == nullptr &&
+                               columns % kPaddedColumns == 0;
+        EXPECT_EQ(emulation::num_single_launches() - launches, shared_bytes > 0 || are_given ? 1 : 2);
+        results.push_back(out.read());
+        const std::vector<float> rest = more.read();
+        results.back().insert(results.back().end(), rest.begin(), rest.end());
+      }
+      ASSERT_TRUE(testing::same_bits(results[0].data(), results[1].data(),
+                                     static_cast<std::int64_t>(results[0].size())))
+          << name_of(type) << ", " << columns << " columns";
+    }
+  }
+}
+
+// One rule: a row of few enough numbers, and a multiprocessor with room for it in four blocks.
+TEST(ProductPlan, BlocksPrepareOneRowThatFitsSharedMemory) {
+  const auto has_own_row = [](TensorType type, std::int32_t rows, std::int64_t columns, std::int64_t kib) {
+    return plan_product(type, rows, 4096, columns,
+                        {.num_multiprocessors = 132, .multiprocessor_shared_bytes = kib * 1024})
+        .has_own_row;
+  };
+  EXPECT_TRUE(has_own_row(TensorType::kQ4_K, 1, 14336, 228));
+  EXPECT_FALSE(has_own_row(TensorType::kQ4_K, 1, 14336, 100));
+  EXPECT_FALSE(has_own_row(TensorType::kQ4_K, 1, 28672, 1024));
+  EXPECT_FALSE(has_own_row(TensorType::kQ4_K, 2, 4096, 228));
+  EXPECT_TRUE(has_own_row(TensorType::kQ4_K, 1, 4096, 100));
+  EXPECT_TRUE(has_own_row(TensorType::kBF16, 1, 4096, 100));
+  EXPECT_FALSE(has_own_row(TensorType::kQ4_K, 1, 4096, 0));
 }
 
 TEST(Products, OfHugeActivationsAreFinite) {

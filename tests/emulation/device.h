@@ -73,7 +73,8 @@ class Device {
   cudaError_t error = cudaSuccess;  // sticky
   std::optional<std::int64_t> failing_call;
   cudaError_t injected = cudaSuccess;
-  std::int64_t num_calls = 0, num_launches = 0, bytes_to_host = 0;
+  std::int64_t num_calls = 0, num_launches = 0;
+  Copies copies_to_device, copies_to_host;
   double now_us = 0.0;
   std::int64_t num_single_launches = 0, num_graph_launches = 0, num_captures = 0;
   std::set<std::unique_ptr<Stream>> streams;

@@ -73,8 +73,12 @@ cudaError_t enqueue(cudaStream_t stream, std::function<void()> work);
 // Device memory in use, and the kernels that ran.
 std::int64_t allocated_bytes();
 std::int64_t num_launches();
-// What copies took from device memory to the host's.
-std::int64_t bytes_to_host();
+// What copies took from the host's memory to the device's, and back.
+struct Copies {
+  std::int64_t count = 0, bytes = 0;
+};
+Copies copies_to_device();
+Copies copies_to_host();
 
 // Calls that started one kernel, those that started a graph, and captures that ended well.
 std::int64_t num_single_launches();

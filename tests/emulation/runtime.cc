@@ -55,7 +55,10 @@ void copy_bytes(void* target, const void* source, std::size_t bytes) {
   const auto is_device = [bytes](const void* address) {
     return device().memory.place_of(address, bytes) == DeviceMemory::Place::kDevice;
   };
-  if (is_device(source) && !is_device(target)) device().bytes_to_host += static_cast<std::int64_t>(bytes);
+  if (is_device(source) == is_device(target)) return;
+  Copies& copies = is_device(source) ? device().copies_to_host : device().copies_to_device;
+  ++copies.count;
+  copies.bytes += static_cast<std::int64_t>(bytes);
 }
 
 void fill_bytes(void* target, int byte, std::size_t bytes) {
@@ -148,7 +151,8 @@ void heal() {
 
 std::int64_t allocated_bytes() { return device().memory.allocated_bytes(); }
 std::int64_t num_launches() { return device().num_launches; }
-std::int64_t bytes_to_host() { return device().bytes_to_host; }
+Copies copies_to_device() { return device().copies_to_device; }
+Copies copies_to_host() { return device().copies_to_host; }
 std::int64_t num_single_launches() { return device().num_single_launches; }
 std::int64_t num_graph_launches() { return device().num_graph_launches; }
 std::int64_t num_captures() { return device().num_captures; }
@@ -260,6 +264,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
     std::strcpy(properties->name, "emulated grid");
     properties->totalGlobalMem = static_cast<std::size_t>(self.settings.total_bytes);
     properties->sharedMemPerBlockOptin = octavo::emulation::kMostSharedBytes;
+    properties->sharedMemPerMultiprocessor = octavo::emulation::kMostSharedBytes + 1024;
     properties->major = kComputeCapabilityMajor;
     properties->minor = 0;
     properties->warpSize = self.settings.warp_size;

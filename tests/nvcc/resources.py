@@ -15,8 +15,8 @@ _OF_KV = [("f16, fp8", "f16|e4m3|e5m2"), ("bf16, int8", "bf16|int8"), ("f32", "f
 
 # What a line is called, and the kernels that it is for, as `_short_name` writes them.
 _LINES = [
-    *((f"vector, quantised, {rows} rows".replace("1 rows", "1 row"), rf"vector_quantised<quantised, {rows}>") for rows in (1, 2, 4)),
-    *((f"vector, unquantised, {rows} rows".replace("1 rows", "1 row"), rf"vector_numbers<\w+, {rows}>") for rows in (1, 4, 8)),
+    *((f"vector, quantised, {rows} rows".replace("1 rows", "1 row"), rf"vector_quantised<quantised, {rows}, \(RowsAre\)[01]>") for rows in (1, 2, 4)),
+    *((f"vector, unquantised, {rows} rows".replace("1 rows", "1 row"), rf"vector_numbers<\w+, {rows}, \(RowsAre\)[01]>") for rows in (1, 4, 8)),
     *((f"tiles of {8 * eights} rows, {what}", rf"{kernel}<{types}, {eights}>")
       for what, kernel, types in (("quantised", "multiply_integer_tiles", "quantised"), ("f16 and bf16", "multiply_tiles", "b?f16"))
       for eights in (1, 2, 4, 8)),

@@ -73,6 +73,27 @@ ProductPlan tiles_plan(TensorType type, std::int32_t rows, std::int64_t outputs,
                             : float_tiles_plan(rows, outputs, columns, options);
 }
 
+// Every block of a launch prepares the row again: by estimate 1.5 us of an H100 for 4,096 numbers and 5 for
+// 14,336 (RESOURCES.md), where a launch of its own takes 4 to 8; of more rows it would be the dearer way. And
+// the row must leave room for as many blocks as registers do.
+constexpr std::int64_t kMostOwnNumbers = 16 * 1024;
+constexpr std::int64_t kBlockBytes = 1024;  // that a block takes of shared memory beside its own
+
+bool prepares_own_row(TensorType type, std::int32_t rows, std::int64_t columns,
+                      const ProductOptions& options) {
+  const std::int64_t stride = padded_columns(columns);
+  return rows == 1 && stride <= kMostOwnNumbers &&
+         kVectorBlocksAtOnce * (own_row_bytes(type, stride) + kBlockBytes) <=
+             options.multiprocessor_shared_bytes;
+}
+
+ProductPlan vector_plan(TensorType type, std::int32_t rows, std::int64_t columns,
+                        const ProductOptions& options) {
+  ProductPlan plan;
+  plan.has_own_row = prepares_own_row(type, rows, columns, options);
+  return plan;
+}
+
 unsigned form_for(TensorType type, const ProductPlan& plan) {
   if (type == TensorType::kF32) return kFloatRows;
   if (is_quantised(type) && plan.path != ProductPath::kLibrary) return kIntegerRows;
@@ -104,6 +125,13 @@ ProductTarget target_of(const Product& product, std::int64_t first_row, std::int
   target.splits = splits;
   return target;
 }
+
+// The rows of a call, as far as they are prepared; blocks that prepare their own row ask `source`.
+struct InputRows {
+  PreparedRows prepared;
+  RowSource source;
+  bool floats_are_given = false;  // the floats are the input itself
+};
 
 struct Scratch {
   DeviceMemory floats, halves, half_factors, bfloats, integers, integer_scales, integer_sums;
@@ -152,7 +180,7 @@ class Products final : public MatrixProducts {
     for (const Product& product : products)
       planned.push_back({product, plan_of(*product.weights, input.num_rows)});
     for_pieces(input, [&](const ProductInput& piece, std::int64_t first_row) {
-      const PreparedRows rows = prepare(piece, planned);
+      const InputRows rows = prepare(piece, planned);
       for (std::size_t i = 0; i < planned.size();) {
         std::size_t end = i + 1;
         while (end < planned.size() && end - i < kMostTargets && share_a_launch(planned[i], planned[end]))
@@ -181,7 +209,7 @@ class Products final : public MatrixProducts {
       }
     }
     for_pieces(input, [&](const ProductInput& piece, std::int64_t first_row) {
-      const PreparedRows rows = prepare(piece, both);
+      const InputRows rows = prepare(piece, both);
       if (product.gate->type() == product.up->type() && both[0].plan.path != ProductPath::kLibrary) {
         launch_gate_up(both, first_row, rows);
       } else {
@@ -221,21 +249,42 @@ class Products final : public MatrixProducts {
     }
   }
 
-  PreparedRows prepare(const ProductInput& input, std::span<const Planned> planned) {
-    unsigned forms = 0;
-    for (const Planned& each : planned) forms |= form_for(each.product.weights->type(), each.plan);
+  // Rows that need neither norm, gathering nor zeros behind them.
+  static bool are_prepared_floats(const ProductInput& input, std::int64_t columns) {
+    constexpr std::uintptr_t kAlignment = 16;
+    return input.norm == nullptr && input.indices == nullptr && input.stride == columns &&
+           padded_columns(columns) == columns &&
+           reinterpret_cast<std::uintptr_t>(input.data) % kAlignment == 0;
+  }
+
+  static bool prepares_row(const Planned& planned, bool floats_are_given) {
+    const bool has_floats = form_for(planned.product.weights->type(), planned.plan) == kFloatRows;
+    return planned.plan.has_own_row && !(has_floats && floats_are_given);
+  }
+
+  InputRows prepare(const ProductInput& input, std::span<const Planned> planned) {
     const std::int64_t columns = planned.front().product.weights->columns();
     for (const Planned& each : planned)
       OCTAVO_CHECK(each.product.weights->columns() == columns, "columns differ");
     OCTAVO_CHECK(input.num_rows <= most_rows_ && padded_columns(columns) <= most_columns_,
                  "%d rows of %lld columns are more than reserved", input.num_rows,
                  static_cast<long long>(columns));
-    PreparedRows rows;
+    InputRows result;
+    result.source = source_of(input, columns);
+    result.floats_are_given = are_prepared_floats(input, columns);
+    unsigned forms = 0;
+    for (const Planned& each : planned) {
+      if (!prepares_row(each, result.floats_are_given))
+        forms |= form_for(each.product.weights->type(), each.plan);
+    }
+    if (result.floats_are_given) forms &= ~static_cast<unsigned>(kFloatRows);
+    PreparedRows& rows = result.prepared;
     rows.num_rows = input.num_rows;
     rows.num_parts = static_cast<std::int32_t>(options_.half_parts);
     rows.stride = padded_columns(columns);
     rows.part_stride = rows.num_rows * rows.stride;
-    rows.floats = scratch_.floats.as<float>();
+    rows.floats =
+        result.floats_are_given ? const_cast<float*>(input.data) : scratch_.floats.as<float>();  // only read
     rows.halves = scratch_.halves.as<std::uint16_t>();
     rows.half_factors = scratch_.half_factors.as<float>();
     rows.bfloats = scratch_.bfloats.as<std::uint16_t>();
@@ -243,17 +292,17 @@ class Products final : public MatrixProducts {
     rows.integers = scratch_.integers.as<uint4>();
     rows.integer_scales = scratch_.integer_scales.as<float>();
     rows.integer_sums = scratch_.integer_sums.as<int2>();
-    prepare_rows(stream_, input, columns, forms, rows);
-    return rows;
+    if (forms != 0) prepare_rows(stream_, result.source, forms, rows);
+    return result;
   }
 
   // REQUIRES: one type and one way.
-  void multiply_together(std::span<const Planned> planned, std::int64_t first_row, const PreparedRows& rows) {
+  void multiply_together(std::span<const Planned> planned, std::int64_t first_row, const InputRows& rows) {
     if (planned.front().plan.path == ProductPath::kLibrary) {
-      for (const Planned& each : planned) multiply_by_library(each, first_row, rows);
+      for (const Planned& each : planned) multiply_by_library(each, first_row, rows.prepared);
       return;
     }
-    for_launches(planned, rows, [&](std::int64_t first, const PreparedRows& some) {
+    for_launches(planned, rows, [&](std::int64_t first, const InputRows& some) {
       ProductTargets targets;
       for (const Planned& each : planned) {
         targets.targets[targets.count++] = target_of(each.product, first_row + first, each.plan.splits);
@@ -262,15 +311,15 @@ class Products final : public MatrixProducts {
     });
   }
 
-  void launch_gate_up(std::span<const Planned> both, std::int64_t first_row, const PreparedRows& rows) {
+  void launch_gate_up(std::span<const Planned> both, std::int64_t first_row, const InputRows& rows) {
     // A tile holds half its outputs of each.
     Planned counted = both[0];
     if (counted.plan.path == ProductPath::kTiles) {
       const std::int64_t outputs = 2 * counted.product.weights->rows();
-      counted.plan = tiles_plan(counted.product.weights->type(), rows.num_rows, outputs,
+      counted.plan = tiles_plan(counted.product.weights->type(), rows.prepared.num_rows, outputs,
                                 counted.product.weights->columns(), options_);
     }
-    for_launches({&counted, 1}, rows, [&](std::int64_t first, const PreparedRows& some) {
+    for_launches({&counted, 1}, rows, [&](std::int64_t first, const InputRows& some) {
       ProductTargets targets;
       targets.is_gate_up = 1;
       for (const Planned& each : both) {
@@ -282,26 +331,32 @@ class Products final : public MatrixProducts {
 
   // As many rows in a launch as its kernel, or the scratch for its sums, takes.
   template <class Function>
-  void for_launches(std::span<const Planned> planned, const PreparedRows& rows, Function&& function) {
+  void for_launches(std::span<const Planned> planned, const InputRows& rows, Function&& function) {
     const bool is_split =
         std::any_of(planned.begin(), planned.end(), [](const Planned& each) { return each.plan.splits > 1; });
-    std::int64_t most = rows.num_rows;
+    const std::int64_t num_rows = rows.prepared.num_rows;
+    std::int64_t most = num_rows;
     if (planned.front().plan.path == ProductPath::kVector) most = kVectorRows;
     const bool is_quantised_type = is_quantised(planned.front().product.weights->type());
     if (is_split && options_.deterministic && !is_quantised_type) most = kSplitRows;
-    for (std::int64_t first = 0; first < rows.num_rows; first += most) {
-      function(first, rows_from(rows, first, std::min(most, rows.num_rows - first)));
+    for (std::int64_t first = 0; first < num_rows; first += most) {
+      InputRows some = rows;
+      some.prepared = rows_from(rows.prepared, first, std::min(most, num_rows - first));
+      function(first, some);
     }
   }
 
-  void launch(const Planned& planned, const ProductTargets& targets, const PreparedRows& rows) {
+  void launch(const Planned& planned, const ProductTargets& targets, const InputRows& rows) {
     const TensorType type = planned.product.weights->type();
-    if (planned.plan.path == ProductPath::kVector) {
-      launch_vector(stream_, type, targets, rows);
+    if (prepares_row(planned, rows.floats_are_given)) {
+      launch_vector_with_own_row(stream_, type, targets, rows.prepared, rows.source,
+                                 std::int64_t{kVectorBlocksAtOnce} * options_.num_multiprocessors);
+    } else if (planned.plan.path == ProductPath::kVector) {
+      launch_vector(stream_, type, targets, rows.prepared);
     } else {
       const SplitScratch split{scratch_.partials.as<float>(), scratch_.counters.as<std::uint32_t>()};
       const auto start = is_quantised(type) ? launch_integer_tiles : launch_float_tiles;
-      start(stream_, type, planned.plan.tile_rows, targets, rows, split);
+      start(stream_, type, planned.plan.tile_rows, targets, rows.prepared, split);
     }
   }
 
@@ -382,7 +437,7 @@ class Products final : public MatrixProducts {
 
   // Gate and up of different types, or both by the library: a piece of outputs at a time, each into its own
   // scratch.
-  void gate_up_in_pieces(std::span<const Planned> both, std::int64_t first_row, const PreparedRows& rows) {
+  void gate_up_in_pieces(std::span<const Planned> both, std::int64_t first_row, const InputRows& rows) {
     const std::int64_t outputs = both[0].product.weights->rows();
     const bool by_library =
         both[0].plan.path == ProductPath::kLibrary && both[1].plan.path == ProductPath::kLibrary;
@@ -393,16 +448,16 @@ class Products final : public MatrixProducts {
                               scratch_.products.as<float>() + scratch_.products.bytes() / 8};
     for (std::int64_t first = 0; first < outputs; first += slab) {
       const std::int64_t count = std::min(slab, outputs - first);
-      FinishArguments finish = finish_of(both[0].product, first_row, first, count, rows);
+      FinishArguments finish = finish_of(both[0].product, first_row, first, count, rows.prepared);
       for (std::size_t i = 0; i < 2 && by_library; ++i) {
-        library_product(*both[i].product.weights, first, count, rows, results[i], count, false);
+        library_product(*both[i].product.weights, first, count, rows.prepared, results[i], count, false);
       }
       for (std::size_t i = 0; i < 2 && !by_library; ++i) {
         const Planned plain{{both[i].product.weights, nullptr, results[i], count, Epilogue::kStore},
                             both[i].plan};
         multiply_together({&plain, 1}, 0, rows);
       }
-      finish.up_factors = factors_of(*both[1].product.weights, rows);
+      finish.up_factors = factors_of(*both[1].product.weights, rows.prepared);
       if (!by_library) finish.factors = finish.up_factors = nullptr;  // own kernels have applied them
       finish.product = results[0];
       finish.up = results[1];
@@ -488,11 +543,12 @@ ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t output
                          const ProductOptions& options) {
   const bool has_library = options.library != nullptr && !options.deterministic;
   if (type == TensorType::kF32) {
-    return {has_library && rows > kVectorRows ? ProductPath::kLibrary : ProductPath::kVector};
+    if (has_library && rows > kVectorRows) return {ProductPath::kLibrary};
+    return vector_plan(type, rows, columns, options);
   }
   if (options.deterministic && !is_quantised(type)) return tiles_plan(type, rows, outputs, columns, options);
   if (rows <= (is_quantised(type) ? kMostVectorRowsQuantised : kMostVectorRows))
-    return {ProductPath::kVector};
+    return vector_plan(type, rows, columns, options);
   const std::int32_t library_rows = is_quantised(type) ? kLibraryRowsQuantised : kLibraryRows;
   if (has_library && rows >= library_rows) return {ProductPath::kLibrary};
   return tiles_plan(type, rows, outputs, columns, options);

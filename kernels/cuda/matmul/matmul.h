@@ -6,7 +6,8 @@
 //   vector   One row; of quantised weights up to four, which meet activations of 16 bits
 //            (Activation::kInt16 in backend.h) with exact integer sums: two 8-bit dot products for each four
 //            weights cost less than one conversion to float. Other weights are expanded to float and meet
-//            floats.
+//            floats. Where that is worth it (`has_own_row`), each block prepares the one row itself: the same
+//            bits, a launch less.
 //   tiles    More rows, and always of unquantised weights with `deterministic`: tensor cores. Quantised
 //            weights meet the same integers as above. Float16 and bfloat16 weights meet activations of one
 //            such number, or of two whose sum has 22 (bfloat16: 16) bits (`HalfParts`).
@@ -105,7 +106,8 @@ struct ProductOptions {
   bool deterministic = false;
   HalfParts half_parts = HalfParts::kOne;
   std::int32_t num_multiprocessors = 1;  // of the device; splits the inner dimension of small products
-  cublasLtHandle_t library = nullptr;    // null: own kernels only. Outlives the MatrixProducts
+  std::int64_t multiprocessor_shared_bytes = 0;  // shared memory of each, of all its blocks together
+  cublasLtHandle_t library = nullptr;            // null: own kernels only. Outlives the MatrixProducts
 };
 
 enum class ProductPath : std::uint8_t { kVector, kTiles, kLibrary };
@@ -114,6 +116,7 @@ struct ProductPlan {
   ProductPath path = ProductPath::kVector;
   std::int32_t tile_rows = 0;  // kTiles: 8, 16, 32 or 64
   std::int32_t splits = 1;     // kTiles: of the inner dimension; partial sums are added in ascending order
+  bool has_own_row = false;    // kVector: each block prepares the row for itself, without a launch for it
 };
 
 // A function of its arguments only. `rows` input rows, `outputs` weight rows.

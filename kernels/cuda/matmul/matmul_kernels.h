@@ -37,8 +37,19 @@ struct PreparedRows {
 // Which of them to make.
 enum RowForms : unsigned { kFloatRows = 1, kHalfRows = 2, kBfloatRows = 4, kIntegerRows = 8 };
 
-void prepare_rows(Stream& stream, const ProductInput& input, std::int64_t columns, unsigned forms,
-                  const PreparedRows& rows);
+// A ProductInput as an argument, without gaps.
+struct RowSource {
+  const float* data = nullptr;
+  const std::int32_t* indices = nullptr;
+  const float* norm = nullptr;
+  const float* norm_bias = nullptr;
+  std::int64_t stride = 0, columns = 0;
+  float norm_epsilon = 0.0f;
+  std::uint32_t is_centred = 0;
+};
+RowSource source_of(const ProductInput& input, std::int64_t columns);
+
+void prepare_rows(Stream& stream, const RowSource& source, unsigned forms, const PreparedRows& rows);
 
 // One matrix of a launch. A launch's blocks are dealt to its targets in order, from `first_block` on.
 struct ProductTarget {
@@ -100,9 +111,18 @@ __host__ __device__ constexpr Sections sections_of(std::int64_t stride) {
   return {pairs, length, static_cast<std::int32_t>((pairs + length - 1) / length)};
 }
 
+// That run at once on a multiprocessor where registers alone decide.
+inline constexpr int kVectorBlocksAtOnce = 4;
+
 // REQUIRES: all targets have the type; at most kVectorRows rows; integers (quantised types) or floats are
 // prepared.
 void launch_vector(Stream& stream, TensorType type, const ProductTargets& targets, const PreparedRows& rows);
+// The same of one row that is not prepared, by at most `most_blocks` blocks, each of which prepares it for
+// itself. Of `rows` the stride.
+void launch_vector_with_own_row(Stream& stream, TensorType type, const ProductTargets& targets,
+                                const PreparedRows& rows, const RowSource& source, std::int64_t most_blocks);
+// Shared memory of one of these blocks.
+std::int64_t own_row_bytes(TensorType type, std::int64_t stride);
 
 // Sums of parts of the inner dimension: the last block of a tile to arrive adds them up, in order.
 struct SplitScratch {

@@ -3,8 +3,11 @@
 // bits of a Q4_0 weight cost about one instruction with 16-bit activations (a share of unpacking, and a
 // quarter of each of two __dp4a), where conversion to float and a multiply-add would cost four.
 
+#include <algorithm>
 #include <cstdint>
+#include <limits>
 
+#include "kernels/cuda/matmul/input_row.cuh"
 #include "kernels/cuda/matmul/matmul_epilogue.cuh"
 #include "kernels/cuda/matmul/matmul_kernels.h"
 #include "kernels/cuda/matmul/quantised.cuh"
@@ -15,6 +18,22 @@
 namespace octavo::kernels::cuda {
 namespace {
 
+constexpr unsigned kVectorThreads = kVectorWarps * kWarp;
+
+// Where a kernel finds its rows: prepared, in the device's memory; or each block prepares its own, of which
+// there is one, in shared memory, and takes outputs in turn. One kernel for both would take loads from either
+// memory, which cost those of several rows up to 60 registers and spilled.
+enum class RowsAre : std::uint8_t { kPrepared, kOwn };
+
+template <RowsAre kRowsAre, class T>
+__device__ inline T load(const T* address) {
+  if constexpr (kRowsAre == RowsAre::kPrepared) {
+    return __ldg(address);
+  } else {
+    return *address;
+  }
+}
+
 // What a warp computes: two neighbouring outputs of one matrix, or the same output of gate and up.
 struct WarpOutputs {
   int target[kVectorOutputs];
@@ -22,8 +41,8 @@ struct WarpOutputs {
   std::int64_t first;                // output
 };
 
-__device__ WarpOutputs outputs_of_warp(const ProductTargets& targets) {
-  const int block = static_cast<int>(blockIdx.x), target = target_of_block(targets, block);
+__device__ WarpOutputs outputs_of_warp(const ProductTargets& targets, int block) {
+  const int target = target_of_block(targets, block);
   const std::int64_t warp =
       static_cast<std::int64_t>(block - targets.targets[target].first_block) * kVectorWarps +
       threadIdx.x / kWarp;
@@ -125,13 +144,14 @@ struct IntegerGroup {
   int2 sums;
 };
 
+template <RowsAre kRowsAre>
 __device__ inline IntegerGroup load_integers(const PreparedRows& rows, std::int64_t row, std::int64_t group) {
   const std::int64_t groups = rows.stride / kGroupColumns;
   const uint4* const pieces = rows.integers + row * 4 * groups + group;
-  return {{__ldg(pieces), __ldg(pieces + groups)},
-          {__ldg(pieces + 2 * groups), __ldg(pieces + 3 * groups)},
-          __ldg(rows.integer_scales + group * rows.scale_stride + row),
-          __ldg(rows.integer_sums + group * rows.scale_stride + row)};
+  return {{load<kRowsAre>(pieces), load<kRowsAre>(pieces + groups)},
+          {load<kRowsAre>(pieces + 2 * groups), load<kRowsAre>(pieces + 3 * groups)},
+          load<kRowsAre>(rows.integer_scales + group * rows.scale_stride + row),
+          load<kRowsAre>(rows.integer_sums + group * rows.scale_stride + row)};
 }
 
 template <TensorType kType>
@@ -156,16 +176,33 @@ __device__ inline float add_group(const std::uint32_t (&words)[8], const GroupSc
   return sum;
 }
 
-template <TensorType kType, int kRows>
-__global__ void __launch_bounds__(kVectorWarps* kWarp)
-    vector_quantised(const __grid_constant__ ProductTargets targets,
-                     const __grid_constant__ PreparedRows rows) {
-  let_next_begin();
-  const WarpOutputs outputs = outputs_of_warp(targets);
-  prefetch_weights<kType>(targets, outputs);
-  await_inputs();
-  const Sections sections = sections_of(rows.stride);
-  float* const sums = dynamic_shared<float>() + threadIdx.x / kWarp * numbers_of_warp<kRows>(sections);
+// Of a row that a block prepares itself.
+__host__ __device__ constexpr std::int64_t integer_bytes(std::int64_t stride) {
+  return 2 * stride + stride / kGroupColumns * std::int64_t{sizeof(float) + sizeof(int2)};
+}
+
+// `shared`: integer_bytes().
+__device__ PreparedRows prepare_integers(const RowSource& source, PreparedRows rows, std::byte* shared) {
+  const std::int64_t groups = rows.stride / kGroupColumns;
+  rows.scale_stride = 1;
+  rows.integers = reinterpret_cast<uint4*>(shared);
+  rows.integer_sums = reinterpret_cast<int2*>(shared + 2 * rows.stride);
+  rows.integer_scales = reinterpret_cast<float*>(rows.integer_sums + groups);
+  const std::int64_t lane = threadIdx.x % kWarp;
+  const InputRow row = InputRow::of<kVectorThreads>(source, 0);
+  for (std::int64_t first = threadIdx.x - lane; first < rows.stride / kQuad; first += kVectorThreads) {
+    float values[kQuad];
+#pragma unroll
+    for (int i = 0; i < kQuad; ++i) values[i] = row.at((first + lane) * kQuad + i);
+    store_integers(rows, 0, first + lane, values);
+  }
+  __syncthreads();
+  return rows;
+}
+
+template <TensorType kType, int kRows, RowsAre kRowsAre>
+__device__ inline void multiply_quantised(const ProductTargets& targets, const WarpOutputs& outputs,
+                                          const PreparedRows& rows, const Sections& sections, float* sums) {
   // With one row there are registers for several pairs, whose loads are then under way together.
 #pragma unroll(kRows == 1 ? 2 : 1)
   for (std::int64_t pair = threadIdx.x % kWarp; pair < sections.pairs; pair += kWarp) {
@@ -188,7 +225,7 @@ __global__ void __launch_bounds__(kVectorWarps* kWarp)
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         if (r >= rows.num_rows) break;
-        const IntegerGroup integers = load_integers(rows, r, pair * kPairGroups + group);
+        const IntegerGroup integers = load_integers<kRowsAre>(rows, r, pair * kPairGroups + group);
 #pragma unroll
         for (int i = 0; i < kVectorOutputs; ++i) {
           chains[i][r] = add_group<kType>(words[i], scales[i], integers, chains[i][r]);
@@ -204,6 +241,30 @@ __global__ void __launch_bounds__(kVectorWarps* kWarp)
     }
   }
   store_sums_of_pairs<kRows>(targets, outputs, rows.num_rows, sections, sums);
+}
+
+// A block's own row stands behind its warps' sums.
+template <TensorType kType, int kRows, RowsAre kRowsAre>
+__global__ void __launch_bounds__(kVectorWarps* kWarp)
+    vector_quantised(const __grid_constant__ ProductTargets targets,
+                     const __grid_constant__ PreparedRows rows, const __grid_constant__ RowSource source,
+                     int num_blocks) {
+  let_next_begin();
+  const WarpOutputs outputs = outputs_of_warp(targets, static_cast<int>(blockIdx.x));
+  prefetch_weights<kType>(targets, outputs);
+  await_inputs();
+  const Sections sections = sections_of(rows.stride);
+  const std::int64_t numbers = numbers_of_warp<kRows>(sections);
+  float* const sums = dynamic_shared<float>() + threadIdx.x / kWarp * numbers;
+  if constexpr (kRowsAre == RowsAre::kPrepared) {
+    multiply_quantised<kType, kRows, kRowsAre>(targets, outputs, rows, sections, sums);
+  } else {
+    auto* const behind = reinterpret_cast<std::byte*>(dynamic_shared<float>() + kVectorWarps * numbers);
+    const PreparedRows own = prepare_integers(source, rows, behind);
+    for (int block = static_cast<int>(blockIdx.x); block < num_blocks; block += static_cast<int>(gridDim.x))
+      multiply_quantised<kType, kRows, kRowsAre>(targets, outputs_of_warp(targets, block), own, sections,
+                                                 sums);
+  }
 }
 
 // Eight weights as floats.
@@ -233,14 +294,19 @@ __device__ inline void load_numbers(const WeightPlanes& planes, std::int64_t row
   }
 }
 
-template <TensorType kType, int kRows>
-__global__ void __launch_bounds__(kVectorWarps* kWarp)
-    vector_numbers(const __grid_constant__ ProductTargets targets,
-                   const __grid_constant__ PreparedRows rows) {
-  let_next_begin();
-  const WarpOutputs outputs = outputs_of_warp(targets);
-  prefetch_weights<kType>(targets, outputs);
-  await_inputs();
+// `shared`: [stride].
+__device__ PreparedRows prepare_floats(const RowSource& source, PreparedRows rows, float* shared) {
+  rows.floats = shared;
+  const InputRow row = InputRow::of<kVectorThreads>(source, 0);
+  for (std::int64_t column = threadIdx.x; column < rows.stride; column += kVectorThreads)
+    shared[column] = row.at(column);
+  __syncthreads();
+  return rows;
+}
+
+template <TensorType kType, int kRows, RowsAre kRowsAre>
+__device__ inline void multiply_numbers(const ProductTargets& targets, const WarpOutputs& outputs,
+                                        const PreparedRows& rows) {
   float sums[kVectorOutputs][kRows] = {};
 #pragma unroll(kRows == 1 ? 4 : 1)
   for (std::int64_t piece = threadIdx.x % kWarp; piece < rows.stride / 8; piece += kWarp) {
@@ -254,7 +320,7 @@ __global__ void __launch_bounds__(kVectorWarps* kWarp)
       if (r >= rows.num_rows) break;
       const auto* const activations =
           reinterpret_cast<const float4*>(rows.floats + r * rows.stride + piece * 8);
-      const float4 low = __ldg(activations), high = __ldg(activations + 1);
+      const float4 low = load<kRowsAre>(activations), high = load<kRowsAre>(activations + 1);
       const float values[8] = {low.x, low.y, low.z, low.w, high.x, high.y, high.z, high.w};
 #pragma unroll
       for (int i = 0; i < kVectorOutputs; ++i) {
@@ -266,23 +332,41 @@ __global__ void __launch_bounds__(kVectorWarps* kWarp)
   store_sums<kRows>(targets, outputs, rows.num_rows, sums);
 }
 
+template <TensorType kType, int kRows, RowsAre kRowsAre>
+__global__ void __launch_bounds__(kVectorWarps* kWarp)
+    vector_numbers(const __grid_constant__ ProductTargets targets, const __grid_constant__ PreparedRows rows,
+                   const __grid_constant__ RowSource source, int num_blocks) {
+  let_next_begin();
+  const WarpOutputs outputs = outputs_of_warp(targets, static_cast<int>(blockIdx.x));
+  prefetch_weights<kType>(targets, outputs);
+  await_inputs();
+  if constexpr (kRowsAre == RowsAre::kPrepared) {
+    multiply_numbers<kType, kRows, kRowsAre>(targets, outputs, rows);
+  } else {
+    const PreparedRows own = prepare_floats(source, rows, dynamic_shared<float>());
+    for (int block = static_cast<int>(blockIdx.x); block < num_blocks; block += static_cast<int>(gridDim.x))
+      multiply_numbers<kType, kRows, kRowsAre>(targets, outputs_of_warp(targets, block), own);
+  }
+}
+
 struct VectorKernel {
-  void (*kernel)(const ProductTargets, const PreparedRows) = nullptr;
+  void (*kernel)(const ProductTargets, const PreparedRows, const RowSource, int) = nullptr;
   int rows = 0;  // that it is compiled for
 };
 
-template <TensorType kType, int kRows>
+template <TensorType kType, int kRows, RowsAre kRowsAre = RowsAre::kPrepared>
 VectorKernel vector_kernel() {
   if constexpr (is_quantised(kType)) {
-    return {vector_quantised<kType, kRows>, kRows};
+    return {vector_quantised<kType, kRows, kRowsAre>, kRows};
   } else {
-    return {vector_numbers<kType, kRows>, kRows};
+    return {vector_numbers<kType, kRows, kRowsAre>, kRows};
   }
 }
 
 // For as many rows as plan_product() gives this way.
 template <TensorType kType>
-VectorKernel vector_kernel_for(int num_rows) {
+VectorKernel vector_kernel_for(int num_rows, RowsAre rows_are) {
+  if (rows_are == RowsAre::kOwn) return vector_kernel<kType, 1, RowsAre::kOwn>();
   if (num_rows == 1) return vector_kernel<kType, 1>();
   if constexpr (is_quantised(kType)) {
     return num_rows == 2 ? vector_kernel<kType, 2>() : vector_kernel<kType, kMostVectorRowsQuantised>();
@@ -293,41 +377,64 @@ VectorKernel vector_kernel_for(int num_rows) {
   }
 }
 
-VectorKernel vector_kernel_for(TensorType type, int num_rows) {
+VectorKernel vector_kernel_for(TensorType type, int num_rows, RowsAre rows_are) {
   switch (type) {
-    case TensorType::kF32: return vector_kernel_for<TensorType::kF32>(num_rows);
-    case TensorType::kF16: return vector_kernel_for<TensorType::kF16>(num_rows);
-    case TensorType::kBF16: return vector_kernel_for<TensorType::kBF16>(num_rows);
+    case TensorType::kF32: return vector_kernel_for<TensorType::kF32>(num_rows, rows_are);
+    case TensorType::kF16: return vector_kernel_for<TensorType::kF16>(num_rows, rows_are);
+    case TensorType::kBF16: return vector_kernel_for<TensorType::kBF16>(num_rows, rows_are);
     default: break;
   }
   VectorKernel kernel;
-  with_quantised_type(
-      type, [&](auto constant) { kernel = vector_kernel_for<decltype(constant)::value>(num_rows); });
+  with_quantised_type(type, [&](auto constant) {
+    kernel = vector_kernel_for<decltype(constant)::value>(num_rows, rows_are);
+  });
   return kernel;
+}
+
+// Of the sums of a block's warps.
+std::int64_t sums_bytes(TensorType type, int compiled_rows, std::int64_t stride) {
+  if (!is_quantised(type)) return 0;
+  return kVectorWarps * numbers_of_warp<1>(sections_of(stride)) * compiled_rows *
+         static_cast<std::int64_t>(sizeof(float));
+}
+
+// `source` without data: the rows are prepared. REQUIRES: else one row
+void launch_blocks(Stream& stream, TensorType type, const ProductTargets& targets, const PreparedRows& rows,
+                   const RowSource& source, std::int64_t most_blocks) {
+  const std::int64_t outputs_of_block = kVectorWarps * (targets.is_gate_up != 0 ? 1 : kVectorOutputs);
+  ProductTargets dealt = targets;
+  std::int32_t num_blocks = 0;
+  for (int i = 0; i < (targets.is_gate_up != 0 ? 1 : targets.count); ++i) {
+    dealt.targets[i].first_block = num_blocks;
+    num_blocks += static_cast<std::int32_t>(num_pieces(targets.targets[i].planes.rows, outputs_of_block));
+  }
+  const bool has_own_row = source.data != nullptr;
+  const VectorKernel chosen =
+      vector_kernel_for(type, rows.num_rows, has_own_row ? RowsAre::kOwn : RowsAre::kPrepared);
+  const std::int64_t shared_bytes =
+      has_own_row ? own_row_bytes(type, rows.stride) : sums_bytes(type, chosen.rows, rows.stride);
+  launch(chosen.kernel,
+         {.grid = dim3(static_cast<unsigned>(std::min<std::int64_t>(num_blocks, most_blocks))),
+          .block = dim3(kVectorThreads),
+          .shared_bytes = static_cast<std::size_t>(shared_bytes),
+          .awaits_inputs = true},
+         stream, dealt, rows, source, num_blocks);
 }
 
 }  // namespace
 
+std::int64_t own_row_bytes(TensorType type, std::int64_t stride) {
+  if (!is_quantised(type)) return stride * std::int64_t{sizeof(float)};
+  return sums_bytes(type, 1, stride) + integer_bytes(stride);
+}
+
 void launch_vector(Stream& stream, TensorType type, const ProductTargets& targets, const PreparedRows& rows) {
-  const std::int64_t outputs_of_block = kVectorWarps * (targets.is_gate_up != 0 ? 1 : kVectorOutputs);
-  ProductTargets dealt = targets;
-  unsigned num_blocks = 0;
-  for (int i = 0; i < (targets.is_gate_up != 0 ? 1 : targets.count); ++i) {
-    dealt.targets[i].first_block = static_cast<std::int32_t>(num_blocks);
-    num_blocks += num_pieces(targets.targets[i].planes.rows, outputs_of_block);
-  }
-  const VectorKernel chosen = vector_kernel_for(type, rows.num_rows);
-  std::size_t shared_bytes = 0;
-  if (is_quantised(type)) {
-    const auto numbers = static_cast<std::size_t>(numbers_of_warp<1>(sections_of(rows.stride)) * chosen.rows);
-    shared_bytes = kVectorWarps * numbers * sizeof(float);
-  }
-  launch(chosen.kernel,
-         {.grid = dim3(num_blocks),
-          .block = dim3(kVectorWarps * kWarp),
-          .shared_bytes = shared_bytes,
-          .awaits_inputs = true},
-         stream, dealt, rows);
+  launch_blocks(stream, type, targets, rows, {}, std::numeric_limits<std::int32_t>::max());
+}
+
+void launch_vector_with_own_row(Stream& stream, TensorType type, const ProductTargets& targets,
+                                const PreparedRows& rows, const RowSource& source, std::int64_t most_blocks) {
+  launch_blocks(stream, type, targets, rows, source, most_blocks);
 }
 
 }  // namespace octavo::kernels::cuda

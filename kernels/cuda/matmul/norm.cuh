@@ -1,5 +1,5 @@
-// The two numbers that a norm needs of a row, by all threads of a block in one dimension. The number of
-// threads is the order of the sums: not to be changed with the number of rows.
+// The two numbers that a norm needs of a row, by all threads of a block in one dimension. A row's sum is that
+// of kNormChains sums, each of every kNormChains-th number: one order, however many threads share them.
 #pragma once
 
 #include <cmath>
@@ -10,22 +10,48 @@
 
 namespace octavo::kernels::cuda {
 
+inline constexpr unsigned kNormChains = 512;
+
+// `add(sum, value)` gives the next sum. Every thread gets the result.
+template <unsigned kThreads, class Add>
+__device__ inline float row_sum(const float* values, std::int64_t columns, Add add) {
+  static_assert(kNormChains % kThreads == 0 && kThreads % kWarp == 0);
+  constexpr unsigned kOfThread = kNormChains / kThreads, kParts = kNormChains / kWarp;
+  __shared__ float parts[kParts];
+  float sums[kOfThread] = {};
+#pragma unroll(8 / kOfThread)
+  for (std::int64_t first = threadIdx.x; first < columns; first += kNormChains) {
+#pragma unroll
+    for (unsigned i = 0; i < kOfThread; ++i) {
+      const std::int64_t column = first + i * kThreads;
+      if (column < columns) sums[i] = add(sums[i], values[column]);
+    }
+  }
+#pragma unroll
+  for (unsigned i = 0; i < kOfThread; ++i) {
+    const float sum = warp_sum(sums[i]);
+    if (threadIdx.x % kWarp == 0) parts[(i * kThreads + threadIdx.x) / kWarp] = sum;
+  }
+  __syncthreads();
+  const unsigned lane = threadIdx.x % kWarp;
+  const float result = warp_sum(lane < kParts ? parts[lane] : 0.0f);
+  __syncthreads();  // the next call writes `parts` again
+  return result;
+}
+
+template <unsigned kThreads>
 __device__ inline float mean_of(const float* values, std::int64_t columns) {
-  float sum = 0.0f;
-#pragma unroll 8
-  for (std::int64_t column = threadIdx.x; column < columns; column += blockDim.x) sum += values[column];
-  return block_sum(sum) / static_cast<float>(columns);
+  const float sum = row_sum<kThreads>(values, columns, [](float all, float value) { return all + value; });
+  return sum / static_cast<float>(columns);
 }
 
 // 1 / sqrt(mean of (value - centre)^2 + epsilon). A centre of 0 takes nothing away: an RMS norm's.
+template <unsigned kThreads>
 __device__ inline float norm_factor(const float* values, float centre, std::int64_t columns, float epsilon) {
-  float sum = 0.0f;
-#pragma unroll 8
-  for (std::int64_t column = threadIdx.x; column < columns; column += blockDim.x) {
-    const float value = values[column] - centre;
-    sum = fmaf(value, value, sum);
-  }
-  return 1.0f / sqrtf(block_sum(sum) / static_cast<float>(columns) + epsilon);
+  const float sum = row_sum<kThreads>(values, columns, [centre](float all, float value) {
+    return fmaf(value - centre, value - centre, all);
+  });
+  return 1.0f / sqrtf(sum / static_cast<float>(columns) + epsilon);
 }
 
 }  // namespace octavo::kernels::cuda

@@ -20,9 +20,9 @@ __device__ inline DrawnToken drawn(const SampleRow& row, std::int32_t token_id) 
 __global__ void __launch_bounds__(kBestThreads)
     best_kernel(SampleInput input, const DeviceDraw* draws, DrawnToken* results) {
   __shared__ std::int32_t best_piece;
-  const DeviceDraw draw = draws[blockIdx.x];
-  if (!draw.is_greedy()) return;
-  const SampleRow row = row_of(input, draw.row);
+  if (draws != nullptr && !draws[blockIdx.x].is_greedy()) return;
+  const SampleRow row =
+      row_of(input, draws == nullptr ? static_cast<std::int32_t>(blockIdx.x) : draws[blockIdx.x].row);
   if (!row.is_valid()) {
     if (threadIdx.x == 0) results[blockIdx.x] = nothing_drawn();
     return;

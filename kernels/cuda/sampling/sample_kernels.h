@@ -75,7 +75,7 @@ struct SampleScratch {
 
 // One block, or one row of blocks, for each draw. `results` [num_draws].
 void choose_best(Stream& stream, const SampleInput& input, const DeviceDraw* draws, std::int32_t num_draws,
-                 DrawnToken* results);  // the greedy ones
+                 DrawnToken* results);  // the greedy ones; `draws` null: one of each row, in order
 void find_floors(Stream& stream, const SampleInput& input, const DeviceDraw* draws, std::int32_t num_draws,
                  const SampleScratch& scratch);
 void fill_bins(Stream& stream, const SampleInput& input, const DeviceDraw* draws, std::int32_t num_draws,

@@ -35,6 +35,15 @@ void note_adjustment(const AdjustedRows& adjusted, DeviceDraw& draw) {
   draw.num_adjusted = found->num_tokens;
 }
 
+// Of the best token of each row, in order: then the draws need no list on the device.
+bool are_best_of_rows(std::span<const TokenDraw> draws, std::int32_t first_row) {
+  for (std::size_t i = 0; i < draws.size(); ++i) {
+    const bool is_next = draws[i].row == first_row + static_cast<std::int32_t>(i);
+    if (!is_next || !(draws[i].temperature < kGreedyTemperature)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 Result<TokenSampler> TokenSampler::create(Stream& stream, std::int64_t vocabulary_size) {
@@ -54,6 +63,8 @@ Result<TokenSampler> TokenSampler::create(Stream& stream, std::int64_t vocabular
 
 void TokenSampler::draw(Stream& stream, UploadRing& inputs, const SampleInput& input, std::int32_t first_row,
                         std::span<const TokenDraw> draws, DrawnToken* results, const AdjustedRows& adjusted) {
+  if (adjusted.rows.empty() && are_best_of_rows(draws, first_row))
+    return choose_best(stream, input, nullptr, static_cast<std::int32_t>(draws.size()), results);
   for (std::size_t begin = 0; begin < draws.size(); begin += kDrawsTogether) {
     const auto some = draws.subspan(begin, std::min<std::size_t>(kDrawsTogether, draws.size() - begin));
     draws_.clear();

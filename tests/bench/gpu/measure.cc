@@ -38,6 +38,7 @@ Result<DeviceFigures> device_figures() {
   figures.num_multiprocessors = properties.multiProcessorCount;
   figures.cache_bytes = properties.l2CacheSize;
   figures.max_shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerBlockOptin);
+  figures.multiprocessor_shared_bytes = static_cast<std::int64_t>(properties.sharedMemPerMultiprocessor);
   figures.total_bytes = static_cast<std::int64_t>(properties.totalGlobalMem);
   OCTAVO_TRY_VOID(add_toolkit_figures(figures));
   return figures;

@@ -229,7 +229,9 @@ Result<void> measure_all(Bench& bench, const ProductOptions& options) {
 Result<void> measure_products(Bench& bench) {
   const cublasLtHandle_t library = kernels::cuda::open_library();
   const Result<void> result =
-      measure_all(bench, {.num_multiprocessors = bench.figures().num_multiprocessors, .library = library});
+      measure_all(bench, {.num_multiprocessors = bench.figures().num_multiprocessors,
+                          .multiprocessor_shared_bytes = bench.figures().multiprocessor_shared_bytes,
+                          .library = library});
   kernels::cuda::close_library(library);
   return result;
 }

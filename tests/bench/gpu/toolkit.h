@@ -27,6 +27,7 @@ struct DeviceFigures {
   std::int32_t num_multiprocessors = 0;
   std::int64_t cache_bytes = 0;  // of the second level
   std::int64_t max_shared_bytes = 0;
+  std::int64_t multiprocessor_shared_bytes = 0;  // of all blocks of one together
   std::int64_t total_bytes = 0;
   std::int32_t driver = 0, runtime = 0;              // 13000 is CUDA 13.0
   std::int32_t clock_khz = 0, memory_clock_khz = 0;  // the highest; 0: not known

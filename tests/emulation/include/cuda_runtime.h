@@ -295,7 +295,7 @@ using cudaGraphExec_t = octavo::emulation::GraphExecutable*;
 struct cudaDeviceProp {
   char name[256];
   std::size_t totalGlobalMem;
-  std::size_t sharedMemPerBlockOptin;
+  std::size_t sharedMemPerBlockOptin, sharedMemPerMultiprocessor;
   int major, minor;
   int warpSize;
   int multiProcessorCount;

@@ -370,9 +370,9 @@ void expect_order_of_targets(std::int32_t num_adjusted_tokens) {
 TEST_F(CudaDraws, ComeInTheOrderOfTheTargetsWhoeverDraws) {
   std::int64_t least = std::numeric_limits<std::int64_t>::max();
   for (const std::int32_t num_adjusted_tokens : {4096, 40, 12, 0}) {
-    const std::int64_t begin = emulation::bytes_to_host();
+    const std::int64_t begin = emulation::copies_to_host().bytes;
     expect_order_of_targets(num_adjusted_tokens);
-    const std::int64_t bytes = emulation::bytes_to_host() - begin;
+    const std::int64_t bytes = emulation::copies_to_host().bytes - begin;
     EXPECT_GT(bytes, num_adjusted_tokens == 4096 ? 0 : least)
         << num_adjusted_tokens << ": the host draws more";
     least = bytes;
@@ -396,7 +396,7 @@ TEST_F(CudaDraws, OfOneRowAfterDifferentTokensArePenalisedForTheirOwn) {
     targets[1].output_token_ids = often;
     targets[2].output_token_ids = often;
     targets[3].output_token_ids = other;
-    const std::int64_t begin = emulation::bytes_to_host();
+    const std::int64_t begin = emulation::copies_to_host().bytes;
     std::vector<TokenId> drawn;
     for (const runner::SampledToken& token : runner::execute(*runner, step).tokens)
       drawn.push_back(token.token_id);
@@ -409,7 +409,7 @@ TEST_F(CudaDraws, OfOneRowAfterDifferentTokensArePenalisedForTheirOwn) {
       EXPECT_EQ(drawn, by_device);
       continue;
     }
-    EXPECT_EQ(emulation::bytes_to_host() - begin, 4 * static_cast<std::int64_t>(sizeof(DrawnToken)));
+    EXPECT_EQ(emulation::copies_to_host().bytes - begin, 4 * static_cast<std::int64_t>(sizeof(DrawnToken)));
     by_device = drawn;
   }
 }
@@ -419,20 +419,21 @@ TEST_F(CudaDraws, BringNothingToTheHostButIdsAndLogProbabilities) {
   const auto engine = open_engine(options, Device::kCuda);
   ASSERT_NE(engine, nullptr);
   std::vector<GenerationRequest> requests = mixed_requests();
-  std::int64_t begin = emulation::bytes_to_host();
+  std::int64_t begin = emulation::copies_to_host().bytes;
   std::int64_t num_tokens = 0;
   for (const auto& tokens : tokens_of(run_together(*engine, requests))) num_tokens += std::ssize(tokens);
   EXPECT_EQ(num_tokens, 12 * 9);
-  EXPECT_EQ(emulation::bytes_to_host() - begin, num_tokens * static_cast<std::int64_t>(sizeof(DrawnToken)));
+  EXPECT_EQ(emulation::copies_to_host().bytes - begin,
+            num_tokens * static_cast<std::int64_t>(sizeof(DrawnToken)));
 
   // Those rows that somebody asks for, and no others.
   requests[2].sampling.logprobs = 1;
-  begin = emulation::bytes_to_host();
+  begin = emulation::copies_to_host().bytes;
   tokens_of(run_together(*engine, requests));
   constexpr auto kSize = static_cast<std::int64_t>(test::kTinyVocabularySize);
   const std::int64_t row_bytes =
       (kSize + 1 + kernels::num_logits_pieces(kSize)) * static_cast<std::int64_t>(sizeof(float));
-  EXPECT_EQ(emulation::bytes_to_host() - begin,
+  EXPECT_EQ(emulation::copies_to_host().bytes - begin,
             11 * 9 * static_cast<std::int64_t>(sizeof(DrawnToken)) + 9 * row_bytes);
 }
 
