@@ -440,11 +440,10 @@ TEST(Products, NormaliseInOneOrderWhoeverPreparesTheRows) {
     std::vector<float> diagonal(size * size);
     for (std::size_t i = 0; i < size; ++i) diagonal[i * (size + 1)] = 1.0f;
     const auto* const bytes = reinterpret_cast<const std::byte*>(diagonal.data());
-    const auto matrix = prepare_device_matrix({.type = TensorType::kF32,
-                                               .rows = columns,
-                                               .columns = columns,
-                                               .bytes = {bytes, diagonal.size() * sizeof(float)}})
-                            .value();
+    const auto matrix = load_matrix({.type = TensorType::kF32,
+                                     .rows = columns,
+                                     .columns = columns,
+                                     .bytes = {bytes, diagonal.size() * sizeof(float)}});
     const std::vector<float> row = activations(1, columns, 81), norm = noise_row(82, 0, columns, 1.5f);
     const DeviceArray<float> device_row(row), device_norm(norm);
     const float factor = norm_factor_of(row, 0.0f, kEpsilon);
@@ -481,8 +480,7 @@ TEST(Products, OfARowThatBlocksPrepareAreTheBitsOfAPreparedOne) {
   for (const auto& [type, columns, kind] : test::some_of(cases, 3)) {
     const OwnedMatrix weights = random_matrix(type, kOutputs, columns, 91),
                       others = random_matrix(type, 20, columns, 92);
-    const auto first = prepare_device_matrix(weights.source).value(),
-               second = prepare_device_matrix(others.source).value();
+    const auto first = load_matrix(weights.source), second = load_matrix(others.source);
     std::vector<float> input = activations(4, columns, 93);
     input[static_cast<std::size_t>(columns) + 3] = std::numeric_limits<float>::infinity();
     const DeviceArray<float> values(input), norm(noise_row(94, 0, columns, 1.5f)),
