@@ -110,6 +110,7 @@ __device__ inline void meet_lanes() {
 #define cudaStreamWaitEvent hipStreamWaitEvent
 #define cudaStream_t hipStream_t
 #define cudaSuccess hipSuccess
+#define sharedMemPerMultiprocessor maxSharedMemoryPerMultiProcessor
 #define sharedMemPerBlockOptin sharedMemPerBlock  // there is no more for those who ask
 
 #else

@@ -102,7 +102,7 @@ inline const char* hipKernelNameRefByPtr(const void*, hipStream_t) { return "a k
 
 struct hipDeviceProp_t {
   char name[256], gcnArchName[256];
-  std::size_t totalGlobalMem, sharedMemPerBlock;
+  std::size_t totalGlobalMem, sharedMemPerBlock, maxSharedMemoryPerMultiProcessor;
   int major, minor;
   int warpSize;
   int multiProcessorCount;
@@ -115,6 +115,7 @@ inline hipError_t hipGetDeviceProperties(hipDeviceProp_t* properties, int device
   std::snprintf(properties->gcnArchName, sizeof properties->gcnArchName, "gfx1100");
   properties->totalGlobalMem = same.totalGlobalMem;
   properties->sharedMemPerBlock = octavo::emulation::kHipSharedBytes;
+  properties->maxSharedMemoryPerMultiProcessor = octavo::emulation::kHipSharedBytes;
   properties->major = 11;
   properties->warpSize = same.warpSize;
   properties->multiProcessorCount = same.multiProcessorCount;
