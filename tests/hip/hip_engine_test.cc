@@ -9,6 +9,15 @@
 namespace octavo {
 namespace {
 
+// Why no engine is made.
+Error refusal() {
+  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  options.device = Device::kCuda;
+  const auto engine = Engine::create(options);
+  EXPECT_FALSE(engine);
+  return engine ? Error{} : engine.error();
+}
+
 TEST(HipEngine, GivesTheBitsOfTheNamesOfCuda) {
   std::FILE* const program = ::popen(OCTAVO_CUDA_ANSWER, "r");
   ASSERT_NE(program, nullptr);
@@ -28,22 +37,16 @@ TEST(HipEngine, NamesTheCardAndItsArchitecture) {
 
 TEST(HipEngine, WavesOfSixtyFourLanesAreRefusedInOneSentence) {
   emulation::settings().warp_size = 64;
-  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
-  options.device = Device::kCuda;
-  const auto refused = Engine::create(options);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
-  EXPECT_EQ(refused.error().message,
+  const Error refused = refusal();
+  EXPECT_EQ(refused.code, ErrorCode::kUnsupported);
+  EXPECT_EQ(refused.message,
             "device: emulated grid (gfx1100) has warps of 64 lanes; 32 are required; use cpu");
 }
 
 TEST(HipEngine, WithoutACardItIsAnErrorThatNamesTheVendor) {
   emulation::settings().num_devices = 0;
-  EngineOptions options = small_options(kernels::TensorType::kQ4_1);
-  options.device = Device::kCuda;
-  const auto refused = Engine::create(options);
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message, "device: no AMD device is usable: cudaErrorNoDevice; use cpu");
+  const Error refused = refusal();
+  EXPECT_EQ(refused.message, "device: no AMD device is usable: cudaErrorNoDevice; use cpu");
 }
 
 // A launch of HIP tells of its failure by the last error alone.

@@ -1,5 +1,4 @@
 // Around the library's products: weights expanded before, and what follows the sums.
-
 #include <cstdint>
 
 #include "kernels/cuda/matmul/matmul_epilogue.cuh"

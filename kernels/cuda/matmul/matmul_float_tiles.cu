@@ -10,7 +10,6 @@
 //
 // Numbers: an output is summed up in steps of 16 columns, in one order; of an activation's two parts the
 // first comes first. Splits of the inner dimension are added in ascending order, whichever block does it.
-
 #include <cstdint>
 
 #include "kernels/cuda/matmul/matmul_kernels.h"

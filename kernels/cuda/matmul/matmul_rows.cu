@@ -2,7 +2,6 @@
 // arXiv:1607.06450) and rounded. Of few rows several blocks take pieces of each, and every one of them
 // computes what the whole row decides, in the same order: on one multiprocessor alone a row of 14,336 numbers
 // takes longer than its product on all of them.
-
 #include <algorithm>
 #include <cmath>
 

@@ -2,7 +2,6 @@
 // of weights once, its lanes side by side, and meets every input row with them. Memory sets the pace: 4.5
 // bits of a Q4_0 weight cost about one instruction with 16-bit activations (a share of unpacking, and a
 // quarter of each of two __dp4a), where conversion to float and a multiply-add would cost four.
-
 #include <algorithm>
 #include <cstdint>
 #include <limits>
