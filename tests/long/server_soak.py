@@ -125,8 +125,8 @@ def write_first_layers(source, target, num_layers):
 
 class Server:
     def __init__(self, octavo, model):
-        # A pool for some four of the requests: the rest waits, and what grows is preempted.
-        command = [octavo, "serve", model, "--port", "0", "--api-key", KEY, "--max-model-len", "512", "--num-kv-blocks", "40",
+        # A pool that holds the longest request and little beside it: the rest waits, and what grows is preempted.
+        command = [octavo, "serve", model, "--port", "0", "--api-key", KEY, "--max-model-len", "512", "--num-kv-blocks", "34",
                    "--max-num-seqs", "16", "--log-requests"]
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         self.lines, self.port = [], None

@@ -182,6 +182,7 @@ TEST_F(ChatWindow, AQuestionCanBeSentWhileTheModelIsLoaded) {
     return state().model.load_fraction > 0.3 && ui::active_chat(state()) != nullptr &&
            chat().messages.size() == 2;
   }));
+  draw_frames(3);
   EXPECT_NE(words_shown().find("It is sent when the model is loaded."), std::string::npos) << words_shown();
   play([this](ImGuiTestContext* context) {
     type_and_enter(context, "meanwhile");

@@ -38,7 +38,7 @@ class WindowTest : public ::testing::Test {
   // Turns of the real loop until `done` or 20 s are over.
   bool loop_until(const std::function<bool()>& done);
 
-  // Every text that a frame draws, a line each.
+  // Every text of the newest frame, a line each; loop_until() draws none.
   std::string words_shown();
   // Writes what the window shows to tests/output/NAME.png.
   void write_screenshot(const std::string& name);
