@@ -1,8 +1,8 @@
-"""Runs the test programs of build/release, two at a time, and adds up what they report.
+"""Runs the test programs of build/release, three at a time, and adds up what they report.
 
 usage: run_tests.py ROOT [FOLDER...]
 
-Each program gets twenty minutes, since another one runs beside it. A program that crashes, hangs or reports nothing
+Each program gets twenty minutes, since two others run beside it. A program that crashes, hangs or reports nothing
 counts as one failed test. Programs that run at the same time have a virtual display each; no test depends on how fast it
 runs.
 """
@@ -17,7 +17,7 @@ import xml.etree.ElementTree as ElementTree
 
 SECONDS_PER_PROGRAM = 1200
 MOST_OF_A_FAILURE = 3000  # characters of what a failed test said
-PROGRAMS_AT_ONCE = 2
+PROGRAMS_AT_ONCE = 3  # of two cores: the windowed ones wait for frames half of their time
 LONGEST_FIRST = ["ui", "demonstrations", "kernels", "engine"]  # then the others; the second uses both cores
 SCRIPTS = {"mutation": ["tests/mutation/run.py", "--check"], "bench": ["tests/bench/self_test.py"],
            "nvcc": ["tests/nvcc/nvcc_test.py"], "python": ["tests/python/names_test.py"]}  # take --gtest_output like the others

@@ -2,7 +2,7 @@
 """`octavo serve` under load for as long as one likes: random calls of every protocol at once, clients that leave, and
 clients that are killed. Every answer equals the one to the same call alone; at the end the pool is whole.
 
-usage: server_soak.py OCTAVO [--seconds SECONDS] [--clients CLIENTS] [--seed SEED] [--layers N]
+usage: server_soak.py OCTAVO [--seconds SECONDS] [--clients CLIENTS] [--crowd CLIENTS] [--seed SEED] [--layers N]
 
 Meant for builds with sanitizers (tests/long/run server_soak): any report of theirs fails the run. The pool is too small for all
 clients, so that requests wait, are preempted and evict each other. The model is the default one, of which the first two layers
@@ -194,6 +194,7 @@ def main():
     parser.add_argument("octavo")
     parser.add_argument("--seconds", type=int, default=3600)
     parser.add_argument("--clients", type=int, default=12)
+    parser.add_argument("--crowd", type=int, default=2, help="clients with long answers, which are not compared")
     parser.add_argument("--calls", type=int, default=32, help="different calls, each asked alone first")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--layers", type=int, default=2)
@@ -251,7 +252,19 @@ def main():
             except AssertionError as error:
                 failures.append(str(error))
 
+    # Answers that nobody compares, long enough to take the others' blocks: these are what preempts.
+    def crowd(number):
+        choose = random.Random(options.seed * 1000 + options.clients + number)
+        while time.monotonic() < end and not failures:
+            body = {"model": model, "prompt": " ".join(choose.choices(WORDS, k=8)), "max_tokens": 400, "ignore_eos": True,
+                    "temperature": 0.8, "seed": choose.randrange(2**64)}
+            try:
+                whole("/v1/completions", body)
+            except (OSError, http.client.HTTPException, AssertionError) as error:
+                failures.append(f"a long answer: {error!r}")
+
     clients = [threading.Thread(target=live, args=(i,)) for i in range(options.clients)]
+    clients += [threading.Thread(target=crowd, args=(i,)) for i in range(options.crowd)]
     for client in clients:
         client.start()
     for client in clients:
