@@ -105,14 +105,18 @@ void Backend::swap_states_in(const HostStateCache&, StateCache&, std::span<const
 
 void Backend::begin_step(const PagedBatch&, std::span<const std::int32_t>) {}
 
-void Backend::run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                       const StepBody& body) {
+void Backend::run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids, const StepBody& body,
+                       const StepDraws&) {
   begin_step(batch, token_ids);
   body(batch, token_ids);
 }
 
+Result<void> Backend::keep_rotations(std::span<const float>, std::span<const float>) { return {}; }
+
 Result<void> Backend::record_step(const PagedBatch&, std::span<const std::int32_t>, const StepBody&) {
   return {};
 }
+
+Result<void> Backend::record_draws(const OutputHead&, ConstMatrixView) { return {}; }
 
 }  // namespace octavo::kernels

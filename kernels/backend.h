@@ -489,6 +489,20 @@ struct DecodeShape {
   std::int32_t context_len = 0;
 };
 
+// A step that is run before any other: its first num_decodes sequences have one row each, the other rows are
+// of as few sequences as contexts allow.
+struct RehearsedStep {
+  std::int32_t num_rows = 0;
+  std::int32_t num_decodes = 0;
+  std::int32_t context_len = 0;  // of each sequence
+};
+
+// What draw_tokens() is asked for after a step, as it takes it.
+struct StepDraws {
+  std::span<const std::int32_t> rows = {};
+  std::span<const TokenDraw> draws = {};
+};
+
 // A step's operations from embed to the last project_residual, on the rows that it is given: it does the same
 // operations on the same weights, pool and buffers whenever it is called, only their rows differ.
 using StepBody = std::function<void(const PagedBatch& batch, std::span<const std::int32_t> token_ids)>;
@@ -544,6 +558,14 @@ class Backend {
   // What the operations and prepare_matrix() work in, as allocated now: neither weights, pools nor buffers.
   virtual std::int64_t scratch_bytes() const = 0;
 
+  // From position 0 on, so many positions' angles are worth keeping; 0: batches bring their own. Known after
+  // reserve_step(), and until the next.
+  virtual std::int32_t num_kept_rotations() const { return 0; }
+  // Takes them: from then on batches come without, but for those whose angles are others.
+  //   rotations, local_rotations  [num_kept_rotations(), rotary_dim / 2, 2], as in PagedBatch
+  virtual Result<void> keep_rotations(std::span<const float> rotations,
+                                      std::span<const float> local_rotations);
+
   // Tells the rows of the operations that follow, until the next call: a device takes its copy here, once for
   // all layers. The arrays must stay as they are until then. REQUIRES: embed is given these token_ids,
   // operations that take a batch this one.
@@ -553,9 +575,14 @@ class Backend {
   // concern nobody (`body` is then given more than these, and never more than
   // StepShape::max_num_sequences), and may start what it recorded instead of calling `body`. The results
   // of these rows are the same bits with and without.
+  // `draws`: the next draw_tokens()'s, if they are known and nothing is adjusted: a device sends them along.
   virtual void run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                        const StepBody& body);
+                        const StepBody& body, const StepDraws& draws = {});
 
+  // Steps to run once, with all that may follow one, after reserve_step() and when weights and pool are where
+  // they stay, so that no later step loads code or allocates: empty where none would. Their rows have slot
+  // -1, so that nothing is written into the pool.
+  virtual std::vector<RehearsedStep> steps_to_rehearse() const { return {}; }
   // The decode steps to pass to record_step() once, in any order, after reserve_step() and when
   // weights and pool are where they stay: empty where nothing is recorded.
   virtual std::vector<DecodeShape> steps_to_record() const { return {}; }
@@ -564,6 +591,9 @@ class Backend {
   // REQUIRES: a shape of steps_to_record(); one body for all. Errors: one sentence.
   virtual Result<void> record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                                    const StepBody& body);
+  // Records what draw_tokens() does after a decode step where nothing is adjusted, for the one head and the
+  // rows that all these steps leave: once, after they were recorded. Errors: one sentence.
+  virtual Result<void> record_draws(const OutputHead& head, ConstMatrixView x);
 
   // out[i, :] = norm(tokens[token_ids[i], :] * scale, expanded to float, +
   // position_table[positions[i], :] if there is one).

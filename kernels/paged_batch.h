@@ -13,14 +13,15 @@ struct PagedBatch {
   std::int32_t num_sequences = 0;           // at most one run of rows for each
   std::span<const std::int32_t> positions;  // [num_tokens] absolute, 0-based
   std::span<const std::int32_t>
-      slot_mapping;                           // [num_tokens] block_id * block_size + offset: where K and V go
-  std::span<const std::int32_t> query_start;  // [num_sequences + 1] first row of each sequence
+      slot_mapping;  // [num_tokens] block_id * block_size + offset: where K and V go; -1: nowhere, and the
+                     // row's sequence attends to nothing (of a device's own steps and rehearsals)
+  std::span<const std::int32_t> query_start;   // [num_sequences + 1] first row of each sequence
   std::span<const std::int32_t> context_lens;  // [num_sequences] tokens with KV, this step's included
   std::span<const std::int32_t>
       block_tables;  // [num_sequences, max_blocks]; entries past the context are not read
   std::int32_t max_blocks = 0;
   // [num_tokens, rotary_dim / 2, 2]: cosine and sine of each row's rotation angles,
-  // already times the attention factor.
+  // already times the attention factor. Empty: the backend keeps them (Backend::keep_rotations).
   std::span<const float> rotations;
   // The same for the layers that rotate by other angles; else empty
   std::span<const float> local_rotations = {};

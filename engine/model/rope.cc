@@ -77,4 +77,18 @@ RopeFrequencies rope_frequencies(const RopeConfig& config, std::span<const float
   return rope;
 }
 
+// In double, because a float holds the angle of position 8,000 to within 0.0005 only.
+void find_rotations(std::span<const std::int32_t> positions, const RopeFrequencies& rope,
+                    std::vector<float>& rotations) {
+  rotations.resize(positions.size() * rope.inverse_frequencies.size() * 2);
+  float* out = rotations.data();
+  for (const std::int32_t position : positions) {
+    for (const double frequency : rope.inverse_frequencies) {
+      const double angle = position * frequency;
+      *out++ = static_cast<float>(std::cos(angle) * rope.attention_factor);
+      *out++ = static_cast<float>(std::sin(angle) * rope.attention_factor);
+    }
+  }
+}
+
 }  // namespace octavo::model

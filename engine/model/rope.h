@@ -15,6 +15,7 @@
 //            cosine and sine is attention_multiplier, with either
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -35,5 +36,9 @@ inline constexpr float kVanishingDivisor = 1e30f;
 // of longrope's lists; each frequency is divided by its own. Empty: none. With it, scaling type llama3 is
 // already in it and not applied again. REQUIRES: a validated config; divisors finite and above zero.
 RopeFrequencies rope_frequencies(const RopeConfig& config, std::span<const float> divisors);
+
+// Into [positions, frequencies, 2]: cosine and sine of each position's angles, times the attention factor.
+void find_rotations(std::span<const std::int32_t> positions, const RopeFrequencies& rope,
+                    std::vector<float>& rotations);
 
 }  // namespace octavo::model

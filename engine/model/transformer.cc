@@ -94,21 +94,6 @@ float scale_behind_feed_forward(const LayerWeights& layer) {
   return layer.embedding_gate.matrix == nullptr ? layer.output_scale : 1.0f;
 }
 
-// Of the batch's rows, [num_tokens, frequencies, 2]. In double, because a float holds the angle of position
-// 8,000 to within 0.0005 only.
-void find_rotations(std::span<const std::int32_t> positions, const RopeFrequencies& rope,
-                    std::vector<float>& rotations) {
-  rotations.resize(positions.size() * rope.inverse_frequencies.size() * 2);
-  float* out = rotations.data();
-  for (const std::int32_t position : positions) {
-    for (const double frequency : rope.inverse_frequencies) {
-      const double angle = position * frequency;
-      *out++ = static_cast<float>(std::cos(angle) * rope.attention_factor);
-      *out++ = static_cast<float>(std::sin(angle) * rope.attention_factor);
-    }
-  }
-}
-
 }  // namespace
 
 Transformer::Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend,
@@ -165,7 +150,8 @@ std::int64_t Transformer::activation_bytes() const {
 }
 
 void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids,
-                          const LayerCaches& caches, std::span<std::int32_t> chosen) {
+                          const LayerCaches& caches, std::span<std::int32_t> chosen,
+                          const kernels::StepDraws& draws) {
   OCTAVO_CHECK(token_ids.size() == static_cast<std::size_t>(batch.num_tokens), "%zu tokens for %d rows",
                token_ids.size(), batch.num_tokens);
   find_angles(batch);
@@ -173,7 +159,8 @@ void Transformer::forward(kernels::PagedBatch batch, std::span<const std::int32_
       batch, token_ids,
       [this, &caches, chosen](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
         compute(rows, row_token_ids, caches, chosen);
-      });
+      },
+      draws);
 }
 
 void Transformer::accept_drafts(const kernels::PagedBatch& batch, std::span<const std::int32_t> num_accepted,
@@ -209,42 +196,13 @@ std::vector<std::int32_t> Transformer::expert_layers() const {
   return layers;
 }
 
-// Each for a batch of its shape whose sequences are all the same.
-Result<void> Transformer::record_decode_steps(kernels::KvCache& kv, const LoadProgress& progress) {
-  const std::vector<kernels::DecodeShape> shapes = backend_->steps_to_record();
-  if (shapes.empty()) return {};
-  for (std::size_t i = 0; i < shapes.size(); ++i) {
-    OCTAVO_TRY_VOID(report_progress(progress, static_cast<double>(i) / static_cast<double>(shapes.size())));
-    const auto [num_rows, context_len] = shapes[i];
-    const auto rows = static_cast<std::size_t>(num_rows);
-    const std::int32_t max_blocks = (context_len + kv.layout().block_size - 1) / kv.layout().block_size;
-    const std::vector<std::int32_t> zeros(rows), positions(rows, context_len - 1),
-        contexts(rows, context_len), tables(rows * static_cast<std::size_t>(max_blocks));
-    std::vector<std::int32_t> query_start(rows + 1);
-    std::iota(query_start.begin(), query_start.end(), 0);
-    kernels::PagedBatch batch{.num_tokens = num_rows,
-                              .num_sequences = num_rows,
-                              .positions = positions,
-                              .slot_mapping = zeros,
-                              .query_start = query_start,
-                              .context_lens = contexts,
-                              .block_tables = tables,
-                              .max_blocks = max_blocks,
-                              .rotations = {}};
-    find_angles(batch);
-    OCTAVO_TRY_VOID(backend_->record_step(
-        batch, zeros, [this, &kv](const kernels::PagedBatch& step, std::span<const std::int32_t> token_ids) {
-          compute(step, token_ids, {.kv = &kv}, {});
-        }));
-  }
-  return report_progress(progress, 1.0);
-}
-
 void Transformer::find_angles(kernels::PagedBatch& batch) {
-  find_rotations(batch.positions, weights_.rope, rotations_);
-  batch.rotations = rotations_;
-  if (weights_.local_rope) find_rotations(batch.positions, *weights_.local_rope, local_rotations_);
-  batch.local_rotations = local_rotations_;
+  if (!rotations_are_kept_) {
+    find_rotations(batch.positions, weights_.rope, rotations_);
+    if (weights_.local_rope) find_rotations(batch.positions, *weights_.local_rope, local_rotations_);
+    batch.rotations = rotations_;
+    batch.local_rotations = local_rotations_;
+  }
   if (config_.query_scale_factor == 0.0) return;
   query_scales_.clear();
   for (const std::int32_t position : batch.positions) query_scales_.push_back(config_.query_scale(position));

@@ -46,18 +46,20 @@ class Transformer {
   //   caches     batch says where in each of them
   //   chosen     [layers with experts, num_tokens, experts that a token uses]: which these are; empty: nobody
   //   asks
+  //   draws      the next draw_tokens()'s, as Backend::run_step() takes them
   void forward(kernels::PagedBatch batch, std::span<const std::int32_t> token_ids, const LayerCaches& caches,
-               std::span<std::int32_t> chosen = {});
+               std::span<std::int32_t> chosen = {}, const kernels::StepDraws& draws = {});
 
   // The states take up what counts of the drafts of the last forward(), whose batch this is.
   //   num_accepted  [batch.num_sequences]
   void accept_drafts(const kernels::PagedBatch& batch, std::span<const std::int32_t> num_accepted,
                      kernels::StateCache& states);
 
-  // Records the decode steps that the backend wants to record, so that forward() can start each as one: after
-  // Backend::reserve_step(), for this pool, which from then on is the only one. Errors: kCancelled; the
-  // backend's.
-  Result<void> record_decode_steps(kernels::KvCache& kv, const LoadProgress& progress);
+  // What a backend wants to have done before the first step (first_steps.cc): it gets the angles that it
+  // keeps, and steps are rehearsed and recorded, so that forward() can start a whole step as one. After
+  // Backend::reserve_step(), for this pool, which from then on is the only one and of which nothing is known
+  // yet. Errors: kCancelled; the backend's.
+  Result<void> prepare_steps(kernels::KvCache& kv, const LoadProgress& progress);
 
   // Of rows of the last forward().
   //   rows  indices below its num_tokens   out  [rows.size(), vocabulary_size]
@@ -91,6 +93,10 @@ class Transformer {
   Transformer(const ModelConfig& config, Weights weights, kernels::Backend& backend, bool sets_windows_apart);
 
   void find_angles(kernels::PagedBatch& batch);
+  Result<void> keep_rotations();
+  Result<void> rehearse(const kernels::RehearsedStep& step, kernels::KvCache& kv);
+  void rehearse_draws(std::int32_t num_rows);
+  Result<void> record(const kernels::DecodeShape& shape, kernels::KvCache& kv);
   // From rows of `hidden`, which `output_norm` makes what the model gives to its head.
   void run_next_token_layer(kernels::PagedBatch batch, kernels::ConstMatrixView hidden,
                             const PreparedNorm& output_norm, std::span<const std::int32_t> rows,
@@ -144,6 +150,7 @@ class Transformer {
   // Of the layer that guesses next tokens; null where there is none. predicted_[0] is the newest.
   std::unique_ptr<kernels::Buffer> next_embeddings_;
   std::array<std::unique_ptr<kernels::Buffer>, 2> predicted_;
+  bool rotations_are_kept_ = false;  // by the backend
   std::vector<float> rotations_, local_rotations_, query_scales_;
 };
 

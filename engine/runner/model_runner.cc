@@ -34,7 +34,7 @@ KvCacheType kv_cache_type_of(kernels::KvType type) {
   return KvCacheType::kF16;
 }
 
-constexpr double kShareOfWeights = 0.9;  // of loading, where steps are recorded too
+constexpr double kShareOfWeights = 0.9;  // of loading, where steps are prepared too
 
 // What the `row`-th row of a sequence draws: of a draft each row, else the last one.
 std::span<const scheduler::SampleTarget> samples_at(const scheduler::ScheduledSequence& sequence,
@@ -77,7 +77,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(RunnerParts parts,
                                                        const model::LoadProgress& progress) {
   kernels::Backend& backend = *parts.backend;
   choose_rotations(parts);
-  const double share_of_weights = backend.steps_to_record().empty() ? 1.0 : kShareOfWeights;
+  const double share_of_weights = backend.steps_to_rehearse().empty() ? 1.0 : kShareOfWeights;
   OCTAVO_TRY(model::Weights weights,
              model::prepare_weights(std::move(parts.tensors), parts.plan.dtype, backend,
                                     part_of(progress, 0.0, share_of_weights)));
@@ -88,7 +88,7 @@ Result<std::unique_ptr<ModelRunner>> ModelRunner::load(RunnerParts parts,
   OCTAVO_TRY_VOID(backend.reserve_step(parts.plan.step_shape));
   OCTAVO_TRY(Pools pools, allocate_pools(parts.plan, backend));
   if (pools.device) {
-    OCTAVO_TRY_VOID(transformer.record_decode_steps(*pools.device, part_of(progress, share_of_weights, 1.0)));
+    OCTAVO_TRY_VOID(transformer.prepare_steps(*pools.device, part_of(progress, share_of_weights, 1.0)));
   }
   return std::unique_ptr<ModelRunner>(
       new ModelRunner(std::move(parts), std::move(transformer), std::move(pools)));
@@ -140,6 +140,8 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   output.tokens.clear();
   output.prompt_logprobs.clear();
   output.hidden_states.clear();
+  drawn_rows_.clear();
+  draws_.clear();
   input_.assemble(step, plan_.kv_layout.block_size);
   move_blocks(output);
   move_states_and_windows(output);
@@ -150,9 +152,12 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   logits_rows_.clear();
   const std::span<std::int32_t> chosen = begin_experts(step, output);
   if (!step.empty()) {
-    transformer_.forward(input_.batch(), input_.token_ids(), caches(), chosen);
+    const bool draws_are_known = !adjusts_logits(step);
+    if (draws_are_known) choose_logits_rows(step);
+    transformer_.forward(input_.batch(), input_.token_ids(), caches(), chosen,
+                         {.rows = drawn_rows_, .draws = draws_});
     masks_.compute(step, backend_.get());  // while a device computes
-    choose_logits_rows(step);
+    if (!draws_are_known) choose_logits_rows(step);
     OCTAVO_TRY_VOID(draw_on_backend());
     OCTAVO_TRY_VOID(deliver(step, output));
     read_hidden_states(step, output);
@@ -292,6 +297,16 @@ void ModelRunner::move_state(const block::PoolMove& move) {
     case block::PoolMoveKind::kSwapIn:
       return backend_->swap_states_in(*pools_.host_states, *pools_.states, std::span(&copy, 1));
   }
+}
+
+// Then lists of tokens are to be made, which is done while a device computes; else the draws go along with
+// the step.
+bool ModelRunner::adjusts_logits(const scheduler::SchedulerOutput& step) {
+  return std::ranges::any_of(step.sequences, [](const scheduler::ScheduledSequence& sequence) {
+    return std::ranges::any_of(sequence.samples, [&](const scheduler::SampleTarget& target) {
+      return Sampler::may_adjust(*sequence.sampling, target);
+    });
+  });
 }
 
 // In the order of the scheduler's targets.

@@ -44,8 +44,8 @@ struct RunnerParts {
 
 class ModelRunner final : public Runner {
  public:
-  // Prepares the weights and allocates the pools; where the backend records steps, records them. Reports
-  // progress. Errors: kCancelled; kOutOfMemory; kIo when the file changed meanwhile.
+  // Prepares the weights, allocates the pools, and prepares steps as the backend wants it. Reports progress.
+  // Errors: kCancelled; kOutOfMemory; kIo when the file changed meanwhile.
   static Result<std::unique_ptr<ModelRunner>> load(RunnerParts parts,
                                                    const model::LoadProgress& progress = {});
 
@@ -104,6 +104,7 @@ class ModelRunner final : public Runner {
     return {.kv = pools_.device.get(), .window_kv = pools_.windows.get(), .states = pools_.states.get()};
   }
   void note_times(RunnerOutput& output);
+  static bool adjusts_logits(const scheduler::SchedulerOutput& step);
   void choose_logits_rows(const scheduler::SchedulerOutput& step);
   void leave_to_backend(const scheduler::ScheduledSequence& sequence, LogitsRow& row);
   bool add_draws(const scheduler::ScheduledSequence& sequence, const LogitsRow& row);

@@ -236,6 +236,11 @@ bool Sampler::changes_scores(const SamplingParams& params, const scheduler::Samp
          params.allowed_token_ids || !params.bad_word_token_ids.empty();
 }
 
+bool Sampler::may_adjust(const SamplingParams& params, const scheduler::SampleTarget& target) {
+  return !params.logit_bias.empty() || penalises(params) || !params.bad_word_token_ids.empty() ||
+         target.output_token_ids.size() < static_cast<std::size_t>(params.min_tokens);
+}
+
 // Where a grammar allows nothing but ends, the output cannot grow to min_tokens.
 bool Sampler::forbids_ends(const SamplingParams& params, const scheduler::SampleTarget& target,
                            TokenMask mask) const {

@@ -70,6 +70,8 @@ class Sampler {
   void append_adjustments(const SamplingParams& params, std::span<const TokenId> prompt_token_ids,
                           const scheduler::SampleTarget& target,
                           std::vector<kernels::LogitAdjustment>& tokens, TokenMask mask = {});
+  // Whether it may find any.
+  static bool may_adjust(const SamplingParams& params, const scheduler::SampleTarget& target);
   static kernels::LogitPenalties penalties_of(const SamplingParams& params);
 
   // The best of the row, best first, ties to the lower id.

@@ -81,12 +81,14 @@ std::int64_t num_tables_entries(const StepShape& shape) {
   return sequences * blocks;
 }
 
-// Of begin_step(): three numbers and the rotations of each row, three of each sequence, the tables; each
-// array filled up.
+// Of begin_step(): three numbers and the rotations of each row, three of each sequence, the tables, and of
+// each row a draw; each array filled up.
 std::int64_t input_bytes(const StepShape& shape) {
   const std::int64_t rotations = shape.head_dim * (shape.has_local_rotations ? 2 : 1);
-  const std::int64_t numbers = shape.num_rows * (3 + rotations + 2) + 1 + num_tables_entries(shape);
-  constexpr std::int64_t kNumArrays = 10, kLeast = 64 * 1024;  // room for lists of copies
+  constexpr std::int64_t kDrawNumbers = 1 + sizeof(DeviceDraw) / 4;
+  const std::int64_t numbers =
+      shape.num_rows * (3 + rotations + 2 + kDrawNumbers) + 1 + num_tables_entries(shape);
+  constexpr std::int64_t kNumArrays = 12, kLeast = 64 * 1024;  // room for lists of copies
   return std::max(numbers * 4 + kNumArrays * UploadRing::kAlignment, kLeast);
 }
 
@@ -100,6 +102,14 @@ std::int64_t decode_input_bytes(const StepShape& shape) {
   StepShape decode = shape;
   decode.num_rows = decode.max_num_sequences = most_decode_rows(shape);
   return input_bytes(decode);
+}
+
+// Angles of all positions that are kept: those of 131,072 with heads of 128. Of more, each step sends its
+// rows'.
+constexpr std::int64_t kMostRotationBytes = std::int64_t{64} << 20;
+
+std::int64_t rotation_floats(const StepShape& shape) {
+  return std::int64_t{shape.max_context_len} * shape.head_dim * (shape.has_local_rotations ? 2 : 1);
 }
 
 }  // namespace
@@ -228,6 +238,10 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
   Scratch scratch{
       .inputs = std::move(inputs), .sampler = std::move(sampler), .adjuster = std::move(adjuster)};
   OCTAVO_TRY(scratch.decode_inputs, DeviceMemory::allocate(decode_input_bytes(shape), kPurpose));
+  if (const std::int64_t bytes = rotation_floats(shape) * kFloat; bytes <= kMostRotationBytes) {
+    scratch.num_kept_rotations = shape.max_context_len;
+    OCTAVO_TRY(scratch.rotations, DeviceMemory::allocate(bytes, kPurpose));
+  }
   OCTAVO_TRY(scratch.keys, DeviceMemory::allocate(kv_bytes, kPurpose));
   OCTAVO_TRY(scratch.values, DeviceMemory::allocate(kv_bytes, kPurpose));
   const std::int64_t added_rows = shape.has_post_norms ? shape.num_rows : 0;
@@ -249,7 +263,7 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
 std::int64_t CudaBackend::Scratch::bytes() const {
   std::int64_t bytes = inputs.bytes() + sampler.bytes() + adjuster.bytes() + drawn.bytes();
   for (const DeviceMemory* memory :
-       {&decode_inputs, &keys, &values, &added, &logits, &sums, &piece_maxima, &piece_sums})
+       {&decode_inputs, &rotations, &keys, &values, &added, &logits, &sums, &piece_maxima, &piece_sums})
     bytes += memory->bytes();
   return bytes;
 }
@@ -258,6 +272,8 @@ Result<void> CudaBackend::reserve_step(const StepShape& shape) {
   loader_.reset();
   compute_->synchronize();
   recorded_.clear();  // they hold addresses of what ends here
+  recorded_best_.clear();
+  recorded_draws_.clear();
   graph_bytes_ = 0;
   OCTAVO_TRY(Scratch scratch, allocate_scratch(shape));
   scratch_.reset();
@@ -269,11 +285,27 @@ Result<void> CudaBackend::reserve_step(const StepShape& shape) {
   return {};
 }
 
-// Set aside until steps are recorded: for each and layer a dozen kernels. What a driver takes for one is not
-// documented.
+Result<void> CudaBackend::keep_rotations(std::span<const float> rotations,
+                                         std::span<const float> local_rotations) {
+  OCTAVO_CHECK(scratch_.has_value() && rotations.size_bytes() + local_rotations.size_bytes() <=
+                                           static_cast<std::size_t>(scratch_->rotations.bytes()),
+               "angles of %zu and %zu numbers were not reserved", rotations.size(), local_rotations.size());
+  float* const kept = scratch_->rotations.as<float>();
+  scratch_->kept_rotations = kept;
+  if (!local_rotations.empty()) scratch_->kept_local_rotations = kept + rotations.size();
+  OCTAVO_TRY_VOID(upload_to(kept, rotations.data(), static_cast<std::int64_t>(rotations.size_bytes())));
+  return upload_to(kept + rotations.size(), local_rotations.data(),
+                   static_cast<std::int64_t>(local_rotations.size_bytes()));
+}
+
+// Set aside until steps are recorded: for each and layer a dozen kernels, and as many for draws in each of
+// two ways. What a driver takes for one is not documented.
 std::int64_t CudaBackend::planned_graph_bytes() const {
   constexpr std::int64_t kBytesPerLayer = 12 * 8 * 1024;
-  return static_cast<std::int64_t>(steps_to_record().size()) * shape_.num_layers * kBytesPerLayer;
+  if (!options_.graphs) return 0;
+  const auto num_steps = static_cast<std::int64_t>(steps_to_record().size()),
+             num_draws = 2 * std::ssize(decode_rows_);
+  return (num_steps * shape_.num_layers + num_draws) * kBytesPerLayer;
 }
 
 std::int64_t CudaBackend::scratch_bytes() const {

@@ -16,6 +16,7 @@
 // Thread: as Backend. Ownership: what it makes must end before it does.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -79,12 +80,17 @@ class CudaBackend final : public Backend {
   Result<void> reserve_step(const StepShape& shape) override;
   std::int64_t scratch_bytes() const override;
 
+  std::int32_t num_kept_rotations() const override { return scratch_ ? scratch_->num_kept_rotations : 0; }
+  Result<void> keep_rotations(std::span<const float> rotations,
+                              std::span<const float> local_rotations) override;
   void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids) override;
-  void run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                const StepBody& body) override;
+  void run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids, const StepBody& body,
+                const StepDraws& draws = {}) override;
+  std::vector<RehearsedStep> steps_to_rehearse() const override;
   std::vector<DecodeShape> steps_to_record() const override;
   Result<void> record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                            const StepBody& body) override;
+  Result<void> record_draws(const OutputHead& head, ConstMatrixView x) override;
   void embed(const EmbeddingWeights& weights, std::span<const std::int32_t> token_ids,
              std::span<const std::int32_t> positions, MatrixView out) override;
   void attention_input(const AttentionInputWeights& weights, const AttentionShape& shape,
@@ -127,7 +133,11 @@ class CudaBackend final : public Backend {
     UploadRing inputs;
     TokenSampler sampler;
     LogitAdjuster adjuster;
-    DeviceMemory decode_inputs{};   // of a decode step, where a recorded one looks for them
+    DeviceMemory decode_inputs{};  // of a decode step, where a recorded one looks for them
+    // By position: of StepShape::max_context_len positions, or of none.
+    std::int32_t num_kept_rotations = 0;
+    DeviceMemory rotations{};
+    const float *kept_rotations = nullptr, *kept_local_rotations = nullptr;  // null until they are given
     DeviceMemory keys{}, values{};  // f32 [num_rows, num_kv_heads * head_dim], before they are stored
     DeviceMemory added{};           // f32 [num_rows, embedding_length], before its post-norm; else nothing
     std::int32_t logits_rows = 0;   // that fit on the device; the host takes num_logits_rows of them
@@ -140,14 +150,40 @@ class CudaBackend final : public Backend {
     std::int64_t bytes() const;
   };
 
+  // Draws whose lists went to the device with a step's inputs.
+  struct SentDraws {
+    StepDraws asked{};               // where they stand in the host's memory
+    std::vector<DeviceDraw> list{};  // empty: the best of each row, in order
+    DrawKinds kinds{};
+    // Of a decode step whose rows all draw, in order: how many it was filled up to, and so are the draws.
+    // Else 0, and rows are a list, too.
+    std::int32_t num_filled = 0;
+    const DeviceDraw* draws = nullptr;  // device memory, as the next; null where the list is empty
+    const std::int32_t* rows = nullptr;
+  };
+  // Rows of which logits are computed together, and, if that has been sent, their list in device memory.
+  struct LogitsRows {
+    std::span<const std::int32_t> rows;
+    const std::int32_t* sent = nullptr;
+  };
+
   Result<Scratch> allocate_scratch(const StepShape& shape);
   void send_inputs(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                    const StepNumbers* numbers);
+  void begin_prompt_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids);
+  // What goes along with the inputs of a step, `num_filled` as in SentDraws.
+  void list_draws(const StepDraws& draws, std::int32_t num_filled);
+  bool were_sent(const OutputHead& head, const StepDraws& draws) const;
+  void start_decode_draws(const OutputHead& head, ConstMatrixView x, std::int32_t num_rows,
+                          const DeviceDraw* draws, const DrawKinds& kinds);
   std::optional<DecodeShape> decode_shape(const PagedBatch& batch) const;
   void begin_decode_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                          const DecodeShape& shape, std::int32_t context_len);
   Result<void> rehearse_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                              const DecodeShape& shape, const StepBody& body);
+  // Counts what it takes of the device.
+  Result<Graph> record_graph(const std::string& what, std::int32_t num_rows,
+                             const std::function<void()>& body);
   std::int64_t planned_graph_bytes() const;
   // The batch that begin_step took. REQUIRES: `batch` is it.
   const DeviceBatch& device_batch(const PagedBatch& batch) const;
@@ -156,7 +192,7 @@ class CudaBackend final : public Backend {
   std::int64_t take_time(MoveTimer& timer);
   void await_moves();
   // Logits of rows and their summary, where they stand.
-  AdjustableRows start_logits(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows);
+  AdjustableRows start_logits(const OutputHead& head, ConstMatrixView x, const LogitsRows& rows);
   // Waits until `target`, of the host, holds `count` floats of the device.
   void fetch(const float* source, std::int64_t count, float* target);
   // Waits for the draws that were started last, and takes them.
@@ -178,10 +214,12 @@ class CudaBackend final : public Backend {
   std::optional<Scratch> scratch_;
   std::vector<std::int32_t> decode_rows_;                            // of decode steps as they are filled up
   std::map<std::pair<std::int32_t, std::int32_t>, Graph> recorded_;  // by rows and longest context
-  std::int64_t graph_bytes_ = 0;  // as reported by the device's free memory
+  std::map<std::int32_t, Graph> recorded_best_, recorded_draws_;  // by rows: the best of each, or any draws
+  std::int64_t graph_bytes_ = 0;                                  // as reported by the device's free memory
   // Of one step.
   DecodeBatch decode_batch_;
   DeviceBatch batch_;
+  SentDraws sent_draws_;
   const std::int32_t* host_positions_ = nullptr;
   const std::int32_t* host_token_ids_ = nullptr;
   const std::int32_t* token_ids_ = nullptr;

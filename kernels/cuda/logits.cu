@@ -22,8 +22,8 @@ bool follow_each_other(std::span<const std::int32_t> rows) {
 
 }  // namespace
 
-AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x,
-                                         std::span<const std::int32_t> rows) {
+AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x, const LogitsRows& of) {
+  const auto& [rows, sent_rows] = of;
   const Matrix& weights = *output.matrix;
   const auto num_rows = static_cast<std::int32_t>(rows.size());
   OCTAVO_CHECK(
@@ -35,6 +35,8 @@ AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixVi
   input.num_rows = num_rows;
   if (follow_each_other(rows)) {
     input.data = x.row(rows.front());
+  } else if (sent_rows != nullptr) {
+    input.indices = sent_rows;
   } else {
     scratch.inputs.begin(*compute_, UploadRing::padded(static_cast<std::int64_t>(rows.size_bytes())));
     input.indices = scratch.inputs.put(rows);
@@ -57,7 +59,7 @@ void CudaBackend::logits(const OutputHead& output, ConstMatrixView x, std::span<
   const auto num_rows = static_cast<std::int64_t>(rows.size());
   OCTAVO_CHECK(num_rows <= shape_.num_logits_rows, "logits of %lld rows, %d are reserved",
                static_cast<long long>(num_rows), shape_.num_logits_rows);
-  const std::int64_t vocabulary = start_logits(output, x, rows).vocabulary;
+  const std::int64_t vocabulary = start_logits(output, x, {rows}).vocabulary;
   Scratch& scratch = *scratch_;
   const std::int64_t sums_bytes = num_rows * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t logits_bytes = vocabulary * sums_bytes,

@@ -22,6 +22,11 @@ bool has_one_row_each(const PagedBatch& batch) {
   return true;
 }
 
+// Of a step filled up to so many rows.
+std::int64_t decode_draw_bytes(std::int32_t num_rows) {
+  return UploadRing::padded(num_rows * static_cast<std::int64_t>(sizeof(DeviceDraw)));
+}
+
 // The smallest of an ascending list that is no smaller than `value`.
 std::optional<std::int32_t> first_from(const std::vector<std::int32_t>& ascending, std::int32_t value) {
   const auto found = std::lower_bound(ascending.begin(), ascending.end(), value);
@@ -31,28 +36,35 @@ std::optional<std::int32_t> first_from(const std::vector<std::int32_t>& ascendin
 
 }  // namespace
 
-// With `numbers` at addresses that depend on the number of rows alone: what has another size in every step
-// comes last.
+// With `numbers` at addresses that depend on the number of rows alone: draws, which not every step has, come
+// first, and what has another size in every step last. Without, the rows that are drawn from come last.
 void CudaBackend::send_inputs(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                               const StepNumbers* numbers) {
   OCTAVO_CHECK(scratch_.has_value() && batch.num_tokens <= shape_.num_rows,
                "a step of %d rows, %d are reserved", batch.num_tokens, shape_.num_rows);
   UploadRing& inputs = scratch_->inputs;
   const std::span<const StepNumbers> given(numbers, numbers != nullptr ? 1 : 0);
-  std::int64_t num_bytes = UploadRing::padded(static_cast<std::int64_t>(given.size_bytes()));
-  for (const auto& array : {token_ids, batch.positions, batch.slot_mapping, batch.query_start,
+  const std::span<const DeviceDraw> draws = sent_draws_.list;
+  const std::span<const std::int32_t> rows =
+      sent_draws_.num_filled > 0 ? std::span<const std::int32_t>() : sent_draws_.asked.rows;
+  const std::int64_t draw_bytes = UploadRing::padded(static_cast<std::int64_t>(draws.size_bytes()));
+  std::int64_t num_bytes = draw_bytes + UploadRing::padded(static_cast<std::int64_t>(given.size_bytes()));
+  for (const auto& array : {rows, token_ids, batch.positions, batch.slot_mapping, batch.query_start,
                             batch.context_lens, batch.block_tables}) {
     num_bytes += UploadRing::padded(static_cast<std::int64_t>(array.size_bytes()));
   }
   for (const auto& angles : {batch.rotations, batch.local_rotations}) {
     num_bytes += UploadRing::padded(static_cast<std::int64_t>(angles.size_bytes()));
   }
-  std::byte* const target = numbers != nullptr ? scratch_->decode_inputs.data() : nullptr;
-  OCTAVO_CHECK(target == nullptr || num_bytes <= scratch_->decode_inputs.bytes(),
+  const std::int64_t room_of_draws = decode_draw_bytes(batch.num_tokens);
+  std::byte* const target =
+      numbers != nullptr ? scratch_->decode_inputs.data() + room_of_draws - draw_bytes : nullptr;
+  OCTAVO_CHECK(target == nullptr || num_bytes - draw_bytes + room_of_draws <= scratch_->decode_inputs.bytes(),
                "a decode step's inputs of %lld bytes were not reserved", static_cast<long long>(num_bytes));
   inputs.begin_at(*compute_, num_bytes, target);
   host_positions_ = batch.positions.data();
   host_token_ids_ = token_ids.data();
+  sent_draws_.draws = draws.empty() ? nullptr : inputs.put(draws);
   const StepNumbers* const device_numbers = inputs.put(given);
   token_ids_ = inputs.put(token_ids);
   batch_ = {.num_tokens = batch.num_tokens,
@@ -65,11 +77,22 @@ void CudaBackend::send_inputs(const PagedBatch& batch, std::span<const std::int3
             .context_lens = inputs.put(batch.context_lens),
             .rotations = inputs.put(batch.rotations),
             .local_rotations = inputs.put(batch.local_rotations)};
+  if (batch.rotations.empty() && scratch_->kept_rotations != nullptr) {
+    batch_.rotations = scratch_->kept_rotations;
+    batch_.local_rotations = scratch_->kept_local_rotations;
+    batch_.rows_of_rotations = batch_.positions;
+  }
   batch_.block_tables = inputs.put(batch.block_tables);
+  sent_draws_.rows = inputs.put(rows);
   inputs.send(*compute_);
 }
 
 void CudaBackend::begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids) {
+  sent_draws_ = {};
+  begin_prompt_step(batch, token_ids);
+}
+
+void CudaBackend::begin_prompt_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids) {
   send_inputs(batch, token_ids, nullptr);
   batch_.min_rows = batch.num_tokens;
   for (std::size_t i = 0; i < static_cast<std::size_t>(batch.num_sequences); ++i) {
@@ -112,10 +135,11 @@ void CudaBackend::begin_decode_step(const PagedBatch& batch, std::span<const std
 
 // Also without graphs a decode step is filled up, so that they change no bit.
 void CudaBackend::run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                           const StepBody& body) {
+                           const StepBody& body, const StepDraws& draws) {
   const std::optional<DecodeShape> shape = decode_shape(batch);
+  list_draws(draws, shape ? shape->num_rows : 0);
   if (!shape) {
-    begin_step(batch, token_ids);
+    begin_prompt_step(batch, token_ids);
     body(batch, token_ids);
     return;
   }
@@ -127,6 +151,29 @@ void CudaBackend::run_step(const PagedBatch& batch, std::span<const std::int32_t
   }
   await_moves();  // an event from outside cannot be waited for inside
   recorded->second.launch(*compute_);
+}
+
+// Products take other kernels for other numbers of rows (plan_product): as vectors for up to four, in tiles
+// of 8, 16 (for which the library leaves 9 to 15 rows), 32 and 64, and by the library, which chooses anew for
+// each number and is rehearsed for some of them. With and without contexts before, which may be cut; and rows
+// of a prompt beside a decode's.
+std::vector<RehearsedStep> CudaBackend::steps_to_rehearse() const {
+  const std::int32_t longest = shape_.max_context_len;
+  const std::int64_t most_sequences =
+      shape_.max_num_sequences > 0 ? shape_.max_num_sequences : shape_.num_rows;
+  const auto most =
+      static_cast<std::int32_t>(std::min<std::int64_t>(shape_.num_rows, most_sequences * longest));
+  std::vector<RehearsedStep> steps = {{1, 1, longest}};
+  std::vector<std::int32_t> numbers = {2, 3, 4, 8, 12};
+  for (std::int32_t rows = 16; rows < most; rows *= 2) numbers.push_back(rows);
+  for (const std::int32_t rows : numbers) {
+    if (rows < most) steps.push_back({rows, 0, std::min(rows, longest)});
+  }
+  if (most > 1) steps.push_back({most, 0, longest});
+  if (most > 1 && most_sequences > 1 && longest > 1) steps.push_back({std::min(most, longest), 1, longest});
+  if (options_.graphs) return steps;  // record_step() rehearses what it records
+  for (const std::int32_t rows : decode_rows_) steps.push_back({rows, rows, longest});
+  return steps;
 }
 
 std::vector<DecodeShape> CudaBackend::steps_to_record() const {
@@ -147,6 +194,7 @@ Result<void> CudaBackend::rehearse_step(const PagedBatch& batch, std::span<const
                                         const DecodeShape& shape, const StepBody& body) {
   const auto rows = static_cast<std::size_t>(batch.num_tokens);
   const std::vector<std::int32_t> slots(rows, -1), contexts(rows, 1);
+  sent_draws_ = {};
   PagedBatch idle = batch;
   idle.slot_mapping = slots;
   idle.context_lens = contexts;
@@ -157,6 +205,16 @@ Result<void> CudaBackend::rehearse_step(const PagedBatch& batch, std::span<const
   return status_.result();
 }
 
+Result<Graph> CudaBackend::record_graph(const std::string& what, std::int32_t num_rows,
+                                        const std::function<void()>& body) {
+  const std::optional<DeviceBytes> before = device_bytes();
+  const std::string purpose = what + " of " + std::to_string(num_rows) + " rows";
+  OCTAVO_TRY(Graph graph, Graph::record(*compute_, purpose.c_str(), body));
+  const std::optional<DeviceBytes> after = device_bytes();
+  graph_bytes_ += std::max<std::int64_t>(before->free_bytes - after->free_bytes, 0);
+  return Result<Graph>(std::move(graph));
+}
+
 Result<void> CudaBackend::record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                                       const StepBody& body) {
   const std::optional<DecodeShape> shape = decode_shape(batch);
@@ -165,12 +223,8 @@ Result<void> CudaBackend::record_step(const PagedBatch& batch, std::span<const s
   begin_decode_step(batch, token_ids, *shape, longest_context(batch));
   compute_->synchronize();
   OCTAVO_TRY_VOID(status_.result());
-  const std::optional<DeviceBytes> before = device_bytes();
-  const std::string purpose = "a decode step of " + std::to_string(shape->num_rows) + " rows";
-  OCTAVO_TRY(Graph graph, Graph::record(*compute_, purpose.c_str(),
-                                        [&] { body(decode_batch_.batch(), decode_batch_.token_ids()); }));
-  const std::optional<DeviceBytes> after = device_bytes();
-  graph_bytes_ += std::max<std::int64_t>(before->free_bytes - after->free_bytes, 0);
+  OCTAVO_TRY(Graph graph, record_graph("a decode step", shape->num_rows,
+                                       [&] { body(decode_batch_.batch(), decode_batch_.token_ids()); }));
   recorded_.emplace(std::pair(shape->num_rows, shape->context_len), std::move(graph));
   return status_.result();
 }

@@ -237,6 +237,82 @@ TEST_F(CudaDecodeSteps, RecordedStepsGiveTheSameBits) {
   }
 }
 
+// Rehearsals, of prompts too: nothing is written, and nothing attended to.
+TEST_F(CudaDecodeSteps, RowsWithoutASlotTouchNothing) {
+  const Shape shape = testing::odd_shape();
+  const auto backend = emulated_backend(shape);
+  OneLayer layer(*backend, shape, TensorType::kQ4_1);
+  for (const auto& sequences : {std::vector<SequenceSpec>{{1, 8, 1}, {2, 0, 30}}, decodes(5, 40)}) {
+    const PagedProblem problem = make_problem(shape, sequences, {.new_tokens_stored = false});
+    PagedBatch batch = problem.batch();
+    const std::vector<std::int32_t> slots(batch.slot_mapping.size(), -1), ids(slots.size());
+    batch.slot_mapping = slots;
+    layer.start_again();
+    const auto kv = device_pool(*backend, problem);
+    backend->run_step(batch, ids, layer.body(*kv));
+    const OneLayer::Outcome outcome = layer.outcome(*kv);
+    EXPECT_TRUE(outcome.pool == problem.pool);
+    EXPECT_EQ(std::count(outcome.out.begin(), outcome.out.end(), -7.0f), std::ssize(outcome.out));
+    EXPECT_NE(outcome.q[0], -7.0f);
+  }
+  EXPECT_TRUE(backend->status());
+}
+
+// Those of a batch, and those that the backend keeps of every position, of layers of both kinds.
+TEST_F(CudaDecodeSteps, KeptAnglesGiveTheSameBitsAndAreNotSent) {
+  for (const Rotations rotations : {Rotations::kGlobal, Rotations::kLocal}) {
+    Shape shape = testing::odd_shape();
+    shape.attention.rotations = rotations;
+    const auto backend = emulated_backend(shape);
+    OneLayer layer(*backend, shape, TensorType::kQ4_1);
+    const std::int32_t num_kept = backend->num_kept_rotations();
+    ASSERT_EQ(num_kept, step_shape(shape).max_context_len);
+    const std::vector<float> of_positions = make_problem(shape, {{1, 0, num_kept}}, {}).rotations;
+    const std::vector<float> others(of_positions.size(), 0.5f);
+    const bool is_local = rotations == Rotations::kLocal;
+    for (const auto& sequences : {std::vector<SequenceSpec>{{1, 8, 2}, {2, 0, 30}}, decodes(3, 60)}) {
+      const PagedProblem problem = make_problem(shape, sequences, {.new_tokens_stored = false});
+      const std::vector<std::int32_t> ids(static_cast<std::size_t>(problem.num_rows()));
+      std::vector<OneLayer::Outcome> outcomes;
+      std::vector<std::int64_t> bytes;
+      for (const bool are_kept : {false, true}) {
+        ASSERT_TRUE(backend->reserve_step(step_shape(shape)));  // forgets them
+        if (are_kept) {
+          ASSERT_TRUE(
+              backend->keep_rotations(is_local ? others : of_positions, is_local ? of_positions : others));
+        }
+        PagedBatch batch = problem.batch();
+        const std::span<const float> of_rows = are_kept ? std::span<const float>() : batch.rotations;
+        batch.rotations = is_local && !are_kept ? std::span(others).first(of_rows.size()) : of_rows;
+        batch.local_rotations = of_rows;
+        layer.start_again();
+        const auto kv = device_pool(*backend, problem);
+        const std::int64_t before = emulation::copies_to_device().bytes;
+        backend->run_step(batch, ids, layer.body(*kv));
+        outcomes.push_back(layer.outcome(*kv));
+        bytes.push_back(emulation::copies_to_device().bytes - before);
+      }
+      EXPECT_TRUE(outcomes[0].pool == outcomes[1].pool);
+      EXPECT_FALSE(outcomes[0].pool == problem.pool);
+      EXPECT_TRUE(same_first_rows(outcomes[0].q, outcomes[1].q, problem.num_rows() * shape.query_width()));
+      EXPECT_GE(bytes[0] - bytes[1], problem.num_rows() * 2 * shape.attention.rotary_dim * 4);
+    }
+    EXPECT_TRUE(backend->status());
+  }
+}
+
+// More than 64 MiB of angles are not kept.
+TEST_F(CudaDecodeSteps, AnglesOfVeryManyPositionsAreNotKept) {
+  StepShape shape = step_shape(testing::odd_shape());
+  shape.has_local_rotations = false;
+  const auto backend = emulated_backend(testing::odd_shape());
+  for (const auto& [context, num_kept] : {std::pair(200'000, 200'000), {210'000, 0}}) {
+    shape.max_context_len = context;
+    ASSERT_TRUE(backend->reserve_step(shape));
+    EXPECT_EQ(backend->num_kept_rotations(), num_kept);
+  }
+}
+
 // A step with a row more than one for a sequence, or of more rows than any shape has, is not touched.
 TEST_F(CudaDecodeSteps, OtherStepsAreGivenAsTheyAre) {
   const Shape shape = testing::odd_shape();

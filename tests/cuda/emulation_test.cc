@@ -397,6 +397,18 @@ __global__ void sum_of_block(float* out) {
   out[threadIdx.x] = block_sum(static_cast<float>(threadIdx.x)) + block_max(static_cast<float>(threadIdx.x));
 }
 
+__global__ void nothing_kernel(int) {}
+
+TEST_F(Emulation, CountsKernelsThatAreLoadedAndAllocations) {
+  emulation::unload_kernels();
+  for (int i = 0; i < 3; ++i) launch(nothing_kernel, {.grid = dim3(1), .block = dim3(1)}, stream, i);
+  EXPECT_EQ(emulation::num_loaded_kernels(), 1);
+  const std::int64_t before = emulation::num_allocations();
+  const DeviceMemory memory = numbers(4);
+  const PinnedMemory pinned = PinnedMemory::allocate(4, "test").value();
+  EXPECT_EQ(emulation::num_allocations() - before, 2);
+}
+
 TEST_F(Emulation, SumsOfABlock) {
   const DeviceMemory out = numbers(96);
   launch(sum_of_block, {.grid = dim3(2), .block = dim3(96)}, stream, out.as<float>());

@@ -11,11 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/cuda/create_cuda_backend.h"
-#include "tests/cuda/violations.h"
-#include "tests/runner/direct_steps.h"
-#include "tests/support/gguf_writer.h"
-#include "tests/support/temporary_folder.h"
+#include "tests/cuda/device_runner.h"
 
 namespace octavo {
 namespace {
@@ -25,7 +21,7 @@ using runner::DirectSequence;
 using runner::ModelRunner;
 using runner::RunnerOutput;
 
-constexpr std::int32_t kBlockSize = 16, kBlocksOfSequence = 32;
+constexpr std::int32_t kBlockSize = 16;
 
 struct Counts {
   std::int64_t kernels = 0;  // started alone or in a graph
@@ -73,22 +69,12 @@ class StepCounts : public ::testing::Test {
     return *runner;
   }
 
-  // What memory holds before the rows does not matter: nobody looks at the tokens.
   Counts count(TensorType type, std::uint32_t num_layers, const std::vector<Rows>& rows,
                const SamplingParams& sampling) {
     ModelRunner& runner = runner_of(type, num_layers, rows.size());
     std::vector<DirectSequence> sequences;
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-      DirectSequence& sequence = sequences.emplace_back();
-      sequence.sequence_id = {i};
-      for (std::size_t t = 0; t < rows[i].num_known; ++t)
-        sequence.token_ids.push_back(3 + static_cast<TokenId>((i * 31 + t * 7) % 200));
-      sequence.num_prompt_tokens = rows[i].num_known;
-      sequence.sampling = sampling;
-      sequence.num_computed_tokens = rows[i].num_known - rows[i].num_rows;
-      for (std::int32_t b = 0; b < kBlocksOfSequence; ++b)
-        sequence.block_table.push_back({static_cast<std::int32_t>(i) * kBlocksOfSequence + b});
-    }
+    for (std::size_t i = 0; i < rows.size(); ++i)
+      sequences.push_back(made_up_sequence(i, rows[i].num_known, rows[i].num_rows, sampling));
     scheduler::SchedulerOutput step;
     for (std::size_t i = 0; i < rows.size(); ++i)
       step.sequences.push_back(runner::scheduled(sequences[i], rows[i].num_rows));
@@ -124,27 +110,13 @@ class StepCounts : public ::testing::Test {
  private:
   static std::unique_ptr<ModelRunner> load(TensorType type, std::uint32_t num_layers,
                                            std::int32_t most_sequences) {
-    const test::TemporaryFolder folder;
-    test::make_tiny_llama(11, {.weight_type = type,
-                               .num_layers = num_layers,
-                               .embedding_length = 96,
-                               .feed_forward_length = 160,
-                               .num_heads = 6,
-                               .num_kv_heads = 2})
-        .write(folder / "model.gguf");
     EngineOptions options;
     options.max_model_len = kBlockSize * kBlocksOfSequence;
     options.max_num_batched_tokens = 128;
     options.max_num_seqs = most_sequences;
     options.block_size = kBlockSize;
     options.num_kv_blocks = 64 * kBlocksOfSequence;
-    auto parts = runner::make_parts(folder / "model.gguf", options, runner::BackendChoice::kReference);
-    parts.backend =
-        kernels::cuda::create_cuda_backend({.graphs = most_sequences == 1}, std::move(parts.backend)).value();
-    parts.plan = runner::plan_runner_on_device(parts.config, parts.tensors, options,
-                                               runner::available_memory_bytes(), *parts.backend)
-                     .value();
-    return ModelRunner::load(std::move(parts)).value();
+    return load_on_device(type, num_layers, options, {.graphs = most_sequences == 1});
   }
 
   std::map<std::tuple<TensorType, std::uint32_t, std::int32_t>, std::unique_ptr<ModelRunner>> runners_;
@@ -160,27 +132,26 @@ TEST_F(StepCounts, AreWhatTheTableSays) {
     const char* name;
     std::vector<Rows> rows;
     SamplingParams sampling;
-    std::int64_t of_layer, of_layer_f16, outside, copies_to_device, bytes_to_device;
+    std::int64_t of_layer, of_layer_f16, outside, bytes_to_device;
   };
-  const std::vector<Case> cases = {{"1 row", decodes(1), greedy, 6, 6, 5, 1, 176},
-                                   {"1 row, 300 tokens", decodes(1, 300), greedy, 7, 7, 5, 1, 240},
-                                   {"1 row, drawn", decodes(1), random, 6, 6, 9, 2, 240},
-                                   {"8 rows", decodes(8), greedy, 10, 10, 6, 1, 768},
-                                   {"64 rows", decodes(64), greedy, 10, 12, 6, 1, 5920},
-                                   {"7 rows and a prompt of 60", mixed, greedy, 11, 13, 6, 2, 5344}};
+  const std::vector<Case> cases = {{"1 row", decodes(1), greedy, 6, 6, 5, 112},
+                                   {"1 row, 300 tokens", decodes(1, 300), greedy, 7, 7, 5, 176},
+                                   {"1 row, drawn", decodes(1), random, 6, 6, 10, 176},
+                                   {"8 rows", decodes(8), greedy, 10, 10, 6, 256},
+                                   {"64 rows", decodes(64), greedy, 10, 12, 6, 1824},
+                                   {"8 rows, drawn", decodes(8), random, 10, 10, 10, 704},
+                                   {"7 rows and a prompt of 60", mixed, greedy, 11, 13, 6, 1056}};
   for (const TensorType type : {TensorType::kQ4_1, TensorType::kF16}) {
     for (const Case& each : cases) {
       const Parts parts = parts_of(each.name, type, each.rows, each.sampling);
       EXPECT_EQ(parts.of_layer, type == TensorType::kF16 ? each.of_layer_f16 : each.of_layer) << each.name;
       EXPECT_EQ(parts.outside(), each.outside) << each.name;
-      EXPECT_EQ(parts.step.copies_to_device, each.copies_to_device) << each.name;
+      EXPECT_EQ(parts.step.copies_to_device, 1) << each.name;
       EXPECT_EQ(parts.step.bytes_to_device, each.bytes_to_device) << each.name;
       EXPECT_EQ(parts.step.copies_to_host, 1) << each.name;
       EXPECT_EQ(parts.step.bytes_to_host, std::int64_t{8} * std::ssize(each.rows)) << each.name;
-      // A recorded step is one start, whatever it is made of.
-      if (each.rows.size() == 1) {
-        EXPECT_EQ(parts.step.starts, parts.outside()) << each.name;
-      }
+      // A recorded step is two starts, of its layers and of its draws, whatever it is made of.
+      EXPECT_EQ(parts.step.starts, each.rows.size() == 1 ? 2 : parts.step.kernels) << each.name;
     }
   }
 }

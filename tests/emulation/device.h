@@ -77,6 +77,8 @@ class Device {
   Copies copies_to_device, copies_to_host;
   double now_us = 0.0;
   std::int64_t num_single_launches = 0, num_graph_launches = 0, num_captures = 0;
+  std::int64_t num_allocations = 0;
+  std::set<const void*> loaded_kernels;
   std::set<std::unique_ptr<Stream>> streams;
   std::set<std::unique_ptr<Event>> events;
   std::set<std::unique_ptr<Graph>> graphs;

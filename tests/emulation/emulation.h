@@ -16,6 +16,9 @@
 //             graph runs. What waits for the device, or may, breaks a capture, as does waiting for an event
 //             from outside of it, and a product of the library that is the first of its shape. Memory that
 //             was freed between capture and launch is found.
+//   loading   A kernel's code is loaded when it is first started, as by a driver that loads lazily, which
+//   takes
+//             time and memory: how many were, and how often memory was allocated, can be asked.
 //   time      Passes while asynchronous copies run, as the settings say, and nowhere else.
 //   failures  The n-th call fails, and from then on all do; or a device that says nothing loses launches.
 //
@@ -84,5 +87,11 @@ Copies copies_to_host();
 std::int64_t num_single_launches();
 std::int64_t num_graph_launches();
 std::int64_t num_captures();
+
+// Kernels that were started since the program began, or since it forgot them: those whose code is loaded.
+std::int64_t num_loaded_kernels();
+void unload_kernels();
+// Allocations of device and pinned memory since the program began.
+std::int64_t num_allocations();
 
 }  // namespace octavo::emulation

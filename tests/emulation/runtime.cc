@@ -156,6 +156,9 @@ Copies copies_to_host() { return device().copies_to_host; }
 std::int64_t num_single_launches() { return device().num_single_launches; }
 std::int64_t num_graph_launches() { return device().num_graph_launches; }
 std::int64_t num_captures() { return device().num_captures; }
+std::int64_t num_loaded_kernels() { return static_cast<std::int64_t>(device().loaded_kernels.size()); }
+void unload_kernels() { device().loaded_kernels.clear(); }
+std::int64_t num_allocations() { return device().num_allocations; }
 
 cudaError_t enqueue(cudaStream_t stream, std::function<void()> work) {
   return call([&](Device& self) {
@@ -186,6 +189,7 @@ cudaError_t launch_kernel(const cudaLaunchConfig_t& config, const void* kernel,
     for (unsigned i = 0; i < config.numAttrs; ++i)
       shape.awaits_inputs |= config.attrs[i].val.programmaticStreamSerializationAllowed != 0;
     shape.most_blocks = self.settings.most_blocks;
+    self.loaded_kernels.insert(kernel);
     const bool is_captured = config.stream->capture != nullptr;
     if (!is_captured) ++self.num_single_launches;
     if (self.settings.loses &&
@@ -296,6 +300,7 @@ cudaError_t cudaDeviceSynchronize() {
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   return waiting_call([&](Device& self) {
+    ++self.num_allocations;
     *memory = self.memory.allocate(bytes, self.settings.total_bytes);
     return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
   });
@@ -313,6 +318,7 @@ cudaError_t cudaFree(void* memory) {
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
   return waiting_call([&](Device& self) {
+    ++self.num_allocations;
     *memory = self.memory.allocate_pinned(bytes);
     return *memory != nullptr ? cudaSuccess : cudaErrorMemoryAllocation;
   });

@@ -377,6 +377,21 @@ TEST(Sampler, LeavesToABackendWhatItCanDraw) {
   EXPECT_FALSE(can_draw({.allowed_token_ids = {{5}}}));
 }
 
+// Each reason alone, while it holds.
+TEST(Sampler, KnowsWhetherItMayAdjust) {
+  const std::vector<TokenId> output = {4, 5};
+  const scheduler::SampleTarget target{.sequence_id = {1}, .output_token_ids = output};
+  EXPECT_FALSE(Sampler::may_adjust({.top_k = 3, .min_tokens = 2}, target));
+  for (const SamplingParams& params : {SamplingParams{.presence_penalty = 0.5},
+                                       {.frequency_penalty = 0.5},
+                                       {.repetition_penalty = 1.1},
+                                       {.min_tokens = 3},
+                                       {.logit_bias = {{3, 1.0}}},
+                                       {.bad_word_token_ids = {{4}}}}) {
+    EXPECT_TRUE(Sampler::may_adjust(params, target));
+  }
+}
+
 TEST(Sampler, ReportsAtMostTheWholeVocabulary) {
   const std::vector<float> row = {1.0f, -kInfinity, 3.0f};
   RowSampler sampler(3, {});

@@ -56,8 +56,10 @@ const std::map<std::string, std::string>& operations() {
       {"swap_states_in", "block_copy"},
       {"begin_step", "step"},
       {"run_step", "step"},
+      {"steps_to_rehearse", "step"},
       {"steps_to_record", "step"},
       {"record_step", "step"},
+      {"record_draws", "draw_tokens"},
   };
   return kFiles;
 }
@@ -81,6 +83,8 @@ const std::set<std::string>& properties() {
                                                "allocate_host_state_cache",
                                                "draws_tokens",
                                                "most_adjusted_tokens",
+                                               "num_kept_rotations",
+                                               "keep_rotations",
                                                "for_each_on_host"};
   return kNames;
 }
@@ -88,10 +92,10 @@ const std::set<std::string>& properties() {
 // Operations that a backend leaves to Backend's own, and why.
 const std::map<std::string, std::set<std::string>>& inherited() {
   static const std::set<std::string> kOfADevice = {
-      "draw_tokens",                                // the host's sampler draws from rows in its memory
-      "take_swap_times",                            // copies end with their calls
-      "run_step", "steps_to_record", "record_step"  // nothing to fill up or record
-  };
+      "draw_tokens", "record_draws",  // the host's sampler draws from rows in its memory
+      "take_swap_times",              // copies end with their calls
+      // nothing to fill up, load or record
+      "run_step", "steps_to_rehearse", "steps_to_record", "record_step"};
   static const auto kOfReference = [] {
     std::set<std::string> names = kOfADevice;
     names.insert("begin_step");  // each operation reads the rows that it is given

@@ -135,7 +135,7 @@ struct WriteArguments {
   const float* k;
   const float* v;
   std::int64_t q_stride, kv_stride;
-  const float* rotations;  // the batch's of this layer
+  const float* rotations;  // of this layer
   const float* query_norm;
   const float* key_norm;
   float norm_epsilon;
@@ -143,7 +143,9 @@ struct WriteArguments {
 };
 
 __device__ HeadRotation rotation_of(const WriteArguments& arguments, std::int64_t row) {
-  return {arguments.rotations + row * arguments.rotary_dim, arguments.rotary_dim,
+  const std::int32_t* const rows = arguments.batch.rows_of_rotations;
+  const std::int64_t index = rows == nullptr ? row : rows[row];
+  return {arguments.rotations + index * arguments.rotary_dim, arguments.rotary_dim,
           arguments.is_interleaved != 0};
 }
 

@@ -30,7 +30,8 @@ struct DeviceBatch {
   const std::int32_t* context_lens = nullptr;
   const std::int32_t* block_tables = nullptr;
   const float* rotations = nullptr;
-  const float* local_rotations = nullptr;  // null: the model has none
+  const float* local_rotations = nullptr;           // null: the model has none
+  const std::int32_t* rows_of_rotations = nullptr;  // which of them is a row's; null: they are in order
 };
 
 }  // namespace octavo::kernels::cuda

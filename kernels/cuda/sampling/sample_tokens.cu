@@ -14,9 +14,19 @@ double reach_of(const DeviceDraw& draw, double temperature, std::int64_t vocabul
   return least > 0.0 ? temperature * (std::log(least) - 1e-6) - 1e-6 : 0.0;
 }
 
-DeviceDraw device_draw(const TokenDraw& draw, std::int32_t first_row, std::int64_t vocabulary) {
+// Where the list of the draw's row is, if it has one.
+void note_adjustment(const AdjustedRows& adjusted, DeviceDraw& draw) {
+  const auto found = std::ranges::lower_bound(adjusted.rows, draw.row, {}, &RowAdjustment::row);
+  if (found == adjusted.rows.end() || found->row != draw.row) return;
+  draw.first_adjusted = found->first_token;
+  draw.num_adjusted = found->num_tokens;
+}
+
+}  // namespace
+
+DeviceDraw device_draw(const TokenDraw& draw, std::int32_t row, std::int64_t vocabulary) {
   DeviceDraw result{
-      .row = draw.row - first_row,
+      .row = row,
       .top_k = draw.top_k > 0 && draw.top_k < vocabulary ? draw.top_k : 0,
       .inverse_temperature = draw.temperature < kGreedyTemperature ? 0.0 : 1.0 / draw.temperature,
       .top_p = std::min(draw.top_p, 1.0),
@@ -27,15 +37,6 @@ DeviceDraw device_draw(const TokenDraw& draw, std::int32_t first_row, std::int64
   return result;
 }
 
-// Where the list of the draw's row is, if it has one.
-void note_adjustment(const AdjustedRows& adjusted, DeviceDraw& draw) {
-  const auto found = std::ranges::lower_bound(adjusted.rows, draw.row, {}, &RowAdjustment::row);
-  if (found == adjusted.rows.end() || found->row != draw.row) return;
-  draw.first_adjusted = found->first_token;
-  draw.num_adjusted = found->num_tokens;
-}
-
-// Of the best token of each row, in order: then the draws need no list on the device.
 bool are_best_of_rows(std::span<const TokenDraw> draws, std::int32_t first_row) {
   for (std::size_t i = 0; i < draws.size(); ++i) {
     const bool is_next = draws[i].row == first_row + static_cast<std::int32_t>(i);
@@ -44,7 +45,15 @@ bool are_best_of_rows(std::span<const TokenDraw> draws, std::int32_t first_row) 
   return true;
 }
 
-}  // namespace
+DrawKinds DrawKinds::of(std::span<const DeviceDraw> draws) {
+  DrawKinds kinds{.best = false};
+  for (const DeviceDraw& draw : draws) {
+    kinds.best |= draw.is_greedy();
+    kinds.random |= !draw.is_greedy();
+    kinds.cut |= !draw.is_greedy() && draw.has_cut();
+  }
+  return kinds;
+}
 
 Result<TokenSampler> TokenSampler::create(Stream& stream, std::int64_t vocabulary_size) {
   constexpr const char* kPurpose = "working memory";
@@ -69,14 +78,15 @@ void TokenSampler::draw(Stream& stream, UploadRing& inputs, const SampleInput& i
     const auto some = draws.subspan(begin, std::min<std::size_t>(kDrawsTogether, draws.size() - begin));
     draws_.clear();
     for (const TokenDraw& each : some) {
-      draws_.push_back(device_draw(each, first_row, input.vocabulary));
+      draws_.push_back(device_draw(each, each.row - first_row, input.vocabulary));
       note_adjustment(adjusted, draws_.back());
     }
     const std::span<const DeviceDraw> round = draws_;
     inputs.begin(stream, UploadRing::padded(static_cast<std::int64_t>(round.size_bytes())));
     const DeviceDraw* const on_device = inputs.put(round);
     inputs.send(stream);
-    draw_together(stream, input, on_device, results + begin);
+    draw_listed(stream, input, on_device, static_cast<std::int32_t>(round.size()), DrawKinds::of(round),
+                results + begin);
     const auto is_adjusted = [](const DeviceDraw& draw) { return draw.num_adjusted > 0; };
     if (std::any_of(draws_.begin(), draws_.end(), is_adjusted)) {
       correct_logprobs(stream, input, on_device, static_cast<std::int32_t>(draws_.size()), adjusted,
@@ -85,23 +95,21 @@ void TokenSampler::draw(Stream& stream, UploadRing& inputs, const SampleInput& i
   }
 }
 
-// Of draws_. What no draw asks for is not started.
-void TokenSampler::draw_together(Stream& stream, const SampleInput& input, const DeviceDraw* on_device,
-                                 DrawnToken* results) {
-  const auto count = static_cast<std::int32_t>(draws_.size());
+void TokenSampler::draw_listed(Stream& stream, const SampleInput& input, const DeviceDraw* draws,
+                               std::int32_t num_draws, const DrawKinds& kinds, DrawnToken* results) {
+  if (kinds.best) choose_best(stream, input, draws, num_draws, results);
+  if (!kinds.random) return;
   const SampleScratch scratch{states_.as<DrawState>(), bins_.as<SampleBins>(), piece_sums_.as<double>()};
-  const auto is_greedy = [](const DeviceDraw& draw) { return draw.is_greedy(); };
-  const auto has_cut = [](const DeviceDraw& draw) { return !draw.is_greedy() && draw.has_cut(); };
-  if (std::any_of(draws_.begin(), draws_.end(), is_greedy))
-    choose_best(stream, input, on_device, count, results);
-  if (std::all_of(draws_.begin(), draws_.end(), is_greedy)) return;
-  find_floors(stream, input, on_device, count, scratch);
-  if (std::any_of(draws_.begin(), draws_.end(), has_cut)) {
-    fill_bins(stream, input, on_device, count, scratch);
-    find_cuts(stream, input, on_device, count, scratch);
+  for (std::int32_t begin = 0; begin < num_draws; begin += kDrawsTogether) {
+    const std::int32_t count = std::min(kDrawsTogether, num_draws - begin);
+    find_floors(stream, input, draws + begin, count, scratch);
+    if (kinds.cut) {
+      fill_bins(stream, input, draws + begin, count, scratch);
+      find_cuts(stream, input, draws + begin, count, scratch);
+    }
+    weigh_kept(stream, input, draws + begin, count, scratch);
+    draw_kept(stream, input, draws + begin, count, scratch, results + begin);
   }
-  weigh_kept(stream, input, on_device, count, scratch);
-  draw_kept(stream, input, on_device, count, scratch, results);
 }
 
 }  // namespace octavo::kernels::cuda

@@ -29,6 +29,19 @@
 
 namespace octavo::kernels::cuda {
 
+// A draw worked out, from row `row` of the logits that stand.
+DeviceDraw device_draw(const TokenDraw& draw, std::int32_t row, std::int64_t vocabulary);
+
+// Of the best token of each row from first_row on, in order: then the draws need no list on the device.
+bool are_best_of_rows(std::span<const TokenDraw> draws, std::int32_t first_row);
+
+// What draws ask for: what none asks for is not started.
+struct DrawKinds {
+  bool best = true, random = false, cut = false;
+
+  static DrawKinds of(std::span<const DeviceDraw> draws);
+};
+
 class TokenSampler {
  public:
   static constexpr std::int32_t kDrawsTogether = 64;
@@ -43,11 +56,12 @@ class TokenSampler {
   // REQUIRES: input.vocabulary <= vocabulary_size
   void draw(Stream& stream, UploadRing& inputs, const SampleInput& input, std::int32_t first_row,
             std::span<const TokenDraw> draws, DrawnToken* results, const AdjustedRows& adjusted = {});
+  // The same of draws that are on the device already, from rows as they are; null: the best of each row.
+  void draw_listed(Stream& stream, const SampleInput& input, const DeviceDraw* draws, std::int32_t num_draws,
+                   const DrawKinds& kinds, DrawnToken* results);
 
  private:
   TokenSampler() = default;
-  void draw_together(Stream& stream, const SampleInput& input, const DeviceDraw* on_device,
-                     DrawnToken* results);
 
   DeviceMemory states_{}, bins_{}, piece_sums_{};  // of kDrawsTogether draws
   std::vector<DeviceDraw> draws_;                  // of one round

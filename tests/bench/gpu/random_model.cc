@@ -74,13 +74,15 @@ std::int64_t RandomModel::bytes(const ModelShape& shape, TensorType type) {
   return static_cast<std::int64_t>(1.05 * numbers / traits.block_elements * traits.block_bytes);
 }
 
-void RandomModel::forward(kernels::Backend& backend, const kernels::PagedBatch& batch, kernels::KvCache& kv) {
+void RandomModel::forward(kernels::Backend& backend, const kernels::PagedBatch& batch, kernels::KvCache& kv,
+                          std::span<const std::int32_t> drawn_rows) {
   const auto token_ids =
       std::span<const std::int32_t>(token_ids_).first(static_cast<std::size_t>(batch.num_tokens));
   backend.run_step(batch, token_ids,
                    [&](const kernels::PagedBatch& rows, std::span<const std::int32_t> row_token_ids) {
                      compute(backend, rows, row_token_ids, kv);
-                   });
+                   },
+                   {.rows = drawn_rows, .draws = std::span(draws_).first(drawn_rows.size())});
 }
 
 Result<void> RandomModel::record(kernels::Backend& backend, const kernels::PagedBatch& batch,
@@ -92,6 +94,12 @@ Result<void> RandomModel::record(kernels::Backend& backend, const kernels::Paged
         compute(backend, rows, row_token_ids, kv);
       });
 }
+
+Result<void> RandomModel::record_draws(kernels::Backend& backend) {
+  return backend.record_draws(output_head(), residual_.first(static_cast<std::int64_t>(token_ids_.size())));
+}
+
+kernels::OutputHead RandomModel::output_head() const { return {{norm(), kEpsilon}, head_.get()}; }
 
 void RandomModel::compute(kernels::Backend& backend, const kernels::PagedBatch& batch,
                           std::span<const std::int32_t> token_ids, kernels::KvCache& kv) {
@@ -126,8 +134,8 @@ void RandomModel::reserve_draws(std::int32_t most_rows) {
 
 void RandomModel::draw(kernels::Backend& backend, std::span<const std::int32_t> rows) {
   const auto most_rows = static_cast<std::int64_t>(token_ids_.size());
-  backend.draw_tokens({{norm(), kEpsilon}, head_.get()}, residual_.first(most_rows), rows,
-                      std::span(draws_).first(rows.size()), std::span(drawn_).first(rows.size()));
+  backend.draw_tokens(output_head(), residual_.first(most_rows), rows, std::span(draws_).first(rows.size()),
+                      std::span(drawn_).first(rows.size()));
 }
 
 bool RandomModel::logits_are_finite() const { return !drawn_.empty() && drawn_[0].token_id >= 0; }

@@ -23,10 +23,13 @@ class RandomModel {
   // Device memory that create() will take, about.
   static std::int64_t bytes(const ModelShape& shape, kernels::TensorType type);
 
-  // Embedding and layers.
-  void forward(kernels::Backend& backend, const kernels::PagedBatch& batch, kernels::KvCache& kv);
+  // Embedding and layers. `drawn_rows`: what draw() is given next; empty: it is not called.
+  void forward(kernels::Backend& backend, const kernels::PagedBatch& batch, kernels::KvCache& kv,
+               std::span<const std::int32_t> drawn_rows);
   // Records forward() for decode steps of the batch's shape: Backend::record_step.
   Result<void> record(kernels::Backend& backend, const kernels::PagedBatch& batch, kernels::KvCache& kv);
+  // Then draw().
+  Result<void> record_draws(kernels::Backend& backend);
   // The best token of each of these rows: the output head and greedy draws. REQUIRES: at most most_rows
   void draw(kernels::Backend& backend, std::span<const std::int32_t> rows);
 
@@ -60,6 +63,7 @@ class RandomModel {
     return {norm_.as<float>(), static_cast<std::size_t>(shape_.embedding_length)};
   }
 
+  kernels::OutputHead output_head() const;
   void compute(kernels::Backend& backend, const kernels::PagedBatch& batch,
                std::span<const std::int32_t> token_ids, kernels::KvCache& kv);
 

@@ -146,8 +146,10 @@ class Steps {
                        [this, &step = steps_[i], view = batches[i].view(),
                         drawn_rows = steps_[i].drawn_rows()](std::int64_t) {
                          CudaBackend& backend = *backends_[static_cast<std::size_t>(step.mode)];
-                         model_->forward(backend, view, *kv_);
-                         if (step.part == Part::kWhole) model_->draw(backend, drawn_rows);
+                         const std::span<const std::int32_t> drawn =
+                             step.part == Part::kWhole ? drawn_rows : std::span<const std::int32_t>();
+                         model_->forward(backend, view, *kv_, drawn);
+                         if (!drawn.empty()) model_->draw(backend, drawn);
                        }});
     }
     OCTAVO_TRY_VOID(bench_.measure(std::move(cases), bench_.host_timer()));
@@ -184,7 +186,7 @@ class Steps {
                              0);
       OCTAVO_TRY_VOID(model_->record(backend, sample.view(), *kv_));
     }
-    return {};
+    return model_->record_draws(backend);
   }
 
   Result<std::unique_ptr<CudaBackend>> backend(Mode mode, std::int32_t most_rows,
