@@ -1,0 +1,268 @@
+// Products by the matrix library: what they give, how few choices of algorithms they take, and what happens
+// where the library refuses.
+#include <map>
+#include <vector>
+
+#include "kernels/cuda/matmul/library.h"
+#include "kernels/cuda/matmul/matmul_kernels.h"
+#include "tests/cuda/product_bench.h"
+#include "tests/support/sweep.h"
+
+namespace octavo::kernels::cuda {
+namespace {
+
+using emulation::LibraryCall;
+using testing::OwnedMatrix;
+using testing::random_matrix;
+
+// Float32 goes by the library from 9 rows on, other unquantised types from 16, quantised ones from 128.
+constexpr TensorType kTypes[] = {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_K,
+                                 TensorType::kQ5_0};
+
+class LibraryProductsTest : public ::testing::Test {
+ protected:
+  void TearDown() override { close_library(library_); }
+
+  ProductOptions options(HalfParts parts = HalfParts::kOne) const {
+    return {.half_parts = parts, .num_multiprocessors = 8, .library = library_};
+  }
+  static OwnedMatrix matrix(TensorType type) { return random_matrix(type, 70, columns_for(type, 288), 3); }
+  // What the library is asked from now on, by the kind of call.
+  void count_calls() {
+    emulation::settings().library_answers = [this](const LibraryCall& call) {
+      calls_[call.kind].push_back(call);
+      return answer_ ? answer_(call) : CUBLAS_STATUS_SUCCESS;
+    };
+  }
+  std::size_t num_calls(LibraryCall::Kind kind) { return calls_[kind].size(); }
+
+  cublasLtHandle_t library_ = open_library();
+  std::map<LibraryCall::Kind, std::vector<LibraryCall>> calls_;
+  std::function<cublasStatus_t(const LibraryCall&)> answer_;
+};
+
+TEST_F(LibraryProductsTest, OfEveryTypeAndNumberOfRowsAreThoseOfTheReference) {
+  struct Case {
+    HalfParts parts;
+    TensorType type;
+    std::int32_t rows;
+  };
+  std::vector<Case> cases;
+  for (const HalfParts parts : {HalfParts::kOne, HalfParts::kTwo}) {
+    for (const TensorType type : kTypes) {
+      const bool is_expanded = is_quantised(type);
+      for (const std::int32_t rows : is_expanded ? std::vector{128, 130} : std::vector{16, 17, 33, 64, 130})
+        cases.push_back({parts, type, rows});
+    }
+  }
+  Bench one(options()), two(options(HalfParts::kTwo));
+  count_calls();
+  const std::vector<Case> some = test::some_of(cases, 2);
+  for (const auto& [parts, type, rows] : some)
+    expect_product(parts == HalfParts::kOne ? one : two, matrix(type), rows);
+  EXPECT_EQ(num_calls(LibraryCall::Kind::kMultiply), some.size()) << "more than a call for a product";
+}
+
+// Of a step with more rows than are prepared at once.
+TEST_F(LibraryProductsTest, OfMoreRowsThanArePreparedAtOnceComeInPieces) {
+  emulation::settings().finds_races = false;  // found where the same kernels multiply fewer rows
+  for (const TensorType type : {TensorType::kF16, TensorType::kBF16}) {
+    Bench bench(options(), 2100, 64, 64);
+    for (const Epilogue epilogue : {Epilogue::kStore, Epilogue::kAdd})
+      expect_biased_products(bench, {{type, 6, false, epilogue}}, 2067, 64);
+  }
+}
+
+TEST_F(LibraryProductsTest, HaveBiasActivationAndResidual) {
+  for (const HalfParts parts : {HalfParts::kOne, HalfParts::kTwo}) {
+    std::vector<std::vector<BiasedProduct>> calls;
+    for (const TensorType type : kTypes) {
+      std::vector<BiasedProduct>& call = calls.emplace_back();
+      for (const Epilogue epilogue : {Epilogue::kStore, Epilogue::kAdd, Epilogue::kSilu}) {
+        for (const bool has_bias : {false, true}) call.push_back({type, 70, has_bias, epilogue});
+      }
+    }
+    Bench bench(options(parts));
+    for (const auto& call : test::some_of(calls, 2)) expect_biased_products(bench, call, 130);
+  }
+}
+
+TEST_F(LibraryProductsTest, OfGateAndUpMeetInOneOutput) {
+  struct Case {
+    HalfParts parts;
+    TensorType gate, up;
+    std::int32_t rows;
+    bool has_bias;
+  };
+  std::vector<Case> cases;
+  for (const auto& [gate, up] : {std::pair{TensorType::kF16, TensorType::kF16},
+                                 {TensorType::kBF16, TensorType::kF16},
+                                 {TensorType::kQ4_K, TensorType::kQ4_K},
+                                 {TensorType::kQ4_K, TensorType::kBF16},
+                                 {TensorType::kF16, TensorType::kQ8_0},
+                                 {TensorType::kF32, TensorType::kF32},
+                                 {TensorType::kF32, TensorType::kQ4_K}}) {
+    for (const HalfParts parts : {HalfParts::kOne, HalfParts::kTwo}) {
+      for (const std::int32_t rows : {40, 140}) {
+        for (const bool has_bias : {true, false}) cases.push_back({parts, gate, up, rows, has_bias});
+      }
+    }
+  }
+  Bench one(options()), two(options(HalfParts::kTwo));
+  for (const auto& [parts, gate, up, rows, has_bias] : test::some_of(cases, 5))
+    expect_gate_and_up(parts == HalfParts::kOne ? one : two, gate, up, rows, has_bias);
+}
+
+// Of two parts some rows at a time stand beside the logits; of one none.
+TEST_F(LibraryProductsTest, OfAVocabularyNeedNoSecondCopyOfTheLogits) {
+  constexpr std::int64_t kColumns = 64, kVocabulary = 3000;
+  for (const HalfParts parts : {HalfParts::kOne, HalfParts::kTwo}) {
+    StepShape shape = step_shape(40, kColumns, 64);
+    TestStream stream;
+    const auto products = MatrixProducts::create(stream.get(), options(parts)).value();
+    ASSERT_TRUE(products->reserve(shape));
+    const std::int64_t before = products->scratch_bytes();
+    shape.vocabulary_size = kVocabulary;
+    ASSERT_TRUE(products->reserve(shape));
+    EXPECT_LE(products->scratch_bytes() - before, 8 * kVocabulary * 4 * static_cast<int>(parts));
+
+    const OwnedMatrix head = random_matrix(TensorType::kF16, kVocabulary, kColumns, 7);
+    const auto matrix = load_matrix(head.source);
+    const std::vector<float> input = activations(40, kColumns, 8);
+    const DeviceArray<float> values(input), out(std::vector<float>(40 * kVocabulary));
+    const Product product{matrix.get(), nullptr, out.data(), kVocabulary};
+    products->multiply({values.data(), kColumns, 40}, {&product, 1});
+    stream.finish();
+    expect_near(out.read(), expected_product(head, input, Activation::kF32),
+                bound_for(TensorType::kF16, ProductPath::kLibrary, parts), "logits");
+  }
+}
+
+TEST_F(LibraryProductsTest, OfManyNumbersOfRowsTakeFewChoices) {
+  Bench bench(options());
+  const OwnedMatrix weights = random_matrix(TensorType::kBF16, 10, 64, 3);
+  count_calls();
+  for (std::int32_t rows = 16; rows <= 130; ++rows) expect_product(bench, weights, rows);
+  std::vector<std::int64_t> asked;
+  for (const LibraryCall& call : calls_[LibraryCall::Kind::kChoose]) asked.push_back(call.rows);
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{16, 32, 64, 128, 256}));
+  EXPECT_EQ(num_calls(LibraryCall::Kind::kCheck), 115u - 4) << "each other number of rows once";
+  expect_product(bench, weights, 130);
+  EXPECT_EQ(num_calls(LibraryCall::Kind::kCheck), 115u - 4);
+  EXPECT_EQ(bench.products().notice(), "");
+}
+
+// An algorithm that does not serve fewer rows than those it was chosen for.
+TEST_F(LibraryProductsTest, AreChosenForTheirOwnRowsWhereTheCheckRefuses) {
+  Bench bench(options());
+  answer_ = [](const LibraryCall& call) {
+    return call.kind == LibraryCall::Kind::kCheck ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS;
+  };
+  count_calls();
+  for (int time = 0; time < 2; ++time) expect_product(bench, matrix(TensorType::kF16), 33);
+  std::vector<std::int64_t> asked;
+  for (const LibraryCall& call : calls_[LibraryCall::Kind::kChoose]) asked.push_back(call.rows);
+  EXPECT_EQ(asked, (std::vector<std::int64_t>{64, 33}));
+  EXPECT_EQ(num_calls(LibraryCall::Kind::kMultiply), 2u);
+  EXPECT_EQ(bench.products().notice(), "");
+}
+
+// No algorithm, and one that does not start: own kernels give the same, no result is touched twice, and the
+// library is not asked again.
+TEST_F(LibraryProductsTest, ThatTheLibraryRefusesGoByOwnKernels) {
+  emulation::settings().finds_races = false;  // found where the same kernels multiply fewer rows
+  struct Case {
+    HalfParts parts;
+    TensorType type;
+    LibraryCall::Kind refused;
+    cublasStatus_t status;
+  };
+  std::vector<Case> cases;
+  for (const HalfParts parts : {HalfParts::kOne, HalfParts::kTwo}) {
+    for (const TensorType type : kTypes) {
+      cases.push_back({parts, type, LibraryCall::Kind::kChoose, CUBLAS_STATUS_NOT_SUPPORTED});
+      cases.push_back({parts, type, LibraryCall::Kind::kMultiply, CUBLAS_STATUS_INTERNAL_ERROR});
+    }
+  }
+  for (const auto& [parts, type, refused, status] : test::some_of(cases, 3)) {
+    calls_.clear();
+    answer_ = [refused = refused, status = status](const LibraryCall& call) {
+      return call.kind == refused ? status : CUBLAS_STATUS_SUCCESS;
+    };
+    count_calls();
+    Bench bench(options(parts));
+    bench.expect_no_library();
+    const std::vector<BiasedProduct> call = {{type, 70, false, Epilogue::kAdd},
+                                             {type, 65, true, Epilogue::kAdd},
+                                             {type, 70, false, Epilogue::kStore}};
+    expect_biased_products(bench, call, 130);
+    expect_gate_and_up(bench, type, type, 130);
+    const std::size_t asked = num_calls(refused);
+    EXPECT_GT(asked, 0u);
+    expect_biased_products(bench, call, 130);
+    expect_biased_products(bench, call, 129);
+    expect_gate_and_up(bench, type, type, 130);
+    EXPECT_EQ(num_calls(refused), asked) << "asked again";
+    EXPECT_NE(bench.products().notice().find("the matrix library refused"), std::string::npos);
+  }
+}
+
+// One product of a call alone, and a gate or an up alone: the others go on by the library.
+TEST_F(LibraryProductsTest, ThatAreNotRefusedStayWithTheLibrary) {
+  constexpr std::int64_t kRefused = 71;
+  answer_ = [](const LibraryCall& call) {
+    return call.kind == LibraryCall::Kind::kMultiply && call.outputs == kRefused ? CUBLAS_STATUS_NOT_SUPPORTED
+                                                                                 : CUBLAS_STATUS_SUCCESS;
+  };
+  count_calls();
+  Bench bench(options());
+  expect_biased_products(bench,
+                         {{TensorType::kF16, 70, true, Epilogue::kStore},
+                          {TensorType::kF16, kRefused, true, Epilogue::kStore},
+                          {TensorType::kF16, 70, false, Epilogue::kStore}},
+                         20);
+  EXPECT_EQ(num_calls(LibraryCall::Kind::kMultiply), 3u);
+
+  // Gate and up have the same number of outputs: by type.
+  for (const cudaDataType_t refused : {CUDA_R_16F, CUDA_R_16BF}) {
+    answer_ = [refused](const LibraryCall& call) {
+      return call.kind == LibraryCall::Kind::kMultiply && call.type == refused ? CUBLAS_STATUS_NOT_SUPPORTED
+                                                                               : CUBLAS_STATUS_SUCCESS;
+    };
+    Bench other(options());
+    for (int time = 0; time < 2; ++time) {
+      expect_gate_and_up(other, TensorType::kBF16, TensorType::kF16, 20);
+      expect_gate_and_up(other, TensorType::kF16, TensorType::kBF16, 20);
+    }
+  }
+}
+
+// A device that failed stays failed, whatever the library says of it.
+TEST_F(LibraryProductsTest, OfALostDeviceStayLost) {
+  Bench bench(options());
+  const auto weights = matrix(TensorType::kF16);
+  const auto device_weights = load_matrix(weights.source);
+  const DeviceArray<float> input(activations(20, weights.source.columns, 9)),
+      out(std::vector<float>(std::size_t{20} * 70));
+  const Product product{device_weights.get(), nullptr, out.data(), 70};
+  const auto multiply = [&] {
+    bench.products().multiply({input.data(), weights.source.columns, 20}, {&product, 1});
+    bench.stream().get().synchronize();
+  };
+  multiply();
+  EXPECT_TRUE(bench.stream().get().status().ok());
+  bool is_lost = false;
+  answer_ = [&](const LibraryCall&) {
+    if (!std::exchange(is_lost, true)) emulation::fail_call(0, cudaErrorLaunchFailure);
+    return CUBLAS_STATUS_EXECUTION_FAILED;
+  };
+  count_calls();
+  multiply();
+  EXPECT_TRUE(is_lost);
+  const Result<void> status = bench.stream().get().status().result();
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().code, ErrorCode::kDeviceLost);
+}
+
+}  // namespace
+}  // namespace octavo::kernels::cuda
