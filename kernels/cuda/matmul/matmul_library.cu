@@ -3,7 +3,6 @@
 #include <bit>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "kernels/cuda/matmul/library_names.h"
@@ -52,6 +51,12 @@ LibraryShape planned_shape(LibraryShape shape) {
   return shape;
 }
 
+// What the library chose, if anything. (nvcc 13.0 cannot compile an optional of the library's own type.)
+struct Choice {
+  bool is_found = false;
+  cublasLtMatmulAlgo_t algorithm{};
+};
+
 // Null: the library cannot describe it.
 std::unique_ptr<Plan> describe(const LibraryShape& shape) {
   const auto wide = [](std::int64_t value) { return static_cast<std::uint64_t>(value); };
@@ -78,7 +83,7 @@ class Library final : public LibraryProducts {
 
   std::int64_t scratch_bytes() const override { return workspace_.bytes(); }
   std::int64_t num_refused() const override {
-    return std::ranges::count_if(algorithms_, [](const auto& each) { return !each.second.has_value(); });
+    return std::ranges::count_if(choices_, [](const auto& each) { return !each.second.is_found; });
   }
 
   bool serves(const LibraryShape& shape) override { return plan_for(shape) != nullptr; }
@@ -101,18 +106,16 @@ class Library final : public LibraryProducts {
   }
 
  private:
-  using Algorithm = std::optional<cublasLtMatmulAlgo_t>;
-
   std::size_t workspace_size() const { return static_cast<std::size_t>(workspace_.bytes()); }
 
   // Null: refused.
   const Plan* plan_for(const LibraryShape& shape) {
     const auto found = plans_.find(shape);
     if (found != plans_.end()) return found->second.get();
-    const Algorithm& chosen = algorithm_for(planned_shape(shape));
-    if (!chosen) return nullptr;
+    const Choice& chosen = choice_for(planned_shape(shape));
+    if (!chosen.is_found) return nullptr;
     std::unique_ptr<Plan> plan = describe(shape);
-    if (plan == nullptr || !take(*plan, shape, *chosen)) {
+    if (plan == nullptr || !take(*plan, shape, chosen)) {
       refuse(shape);
       return nullptr;
     }
@@ -121,20 +124,19 @@ class Library final : public LibraryProducts {
   }
 
   // REQUIRES: a planned shape.
-  const Algorithm& algorithm_for(const LibraryShape& shape) {
-    const auto found = algorithms_.find(shape);
-    if (found != algorithms_.end()) return found->second;
+  const Choice& choice_for(const LibraryShape& shape) {
+    const auto found = choices_.find(shape);
+    if (found != choices_.end()) return found->second;
     const std::unique_ptr<Plan> plan = describe(shape);
-    return algorithms_.emplace(shape, plan == nullptr ? std::nullopt : choose_algorithm(*plan)).first->second;
+    return choices_.emplace(shape, plan == nullptr ? Choice{} : choose(*plan)).first->second;
   }
 
   // What was chosen for more rows serves fewer, if the library says so; else it is asked about these.
-  bool take(Plan& plan, const LibraryShape& shape, const cublasLtMatmulAlgo_t& chosen) const {
-    const bool is_chosen_for_it = shape == planned_shape(shape);
-    const Algorithm algorithm =
-        is_chosen_for_it || can_run(plan, chosen) ? Algorithm(chosen) : choose_algorithm(plan);
-    if (algorithm) plan.algorithm = *algorithm;
-    return algorithm.has_value();
+  bool take(Plan& plan, const LibraryShape& shape, const Choice& chosen) const {
+    const bool serves_it = shape == planned_shape(shape) || can_run(plan, chosen.algorithm);
+    const Choice choice = serves_it ? chosen : choose(plan);
+    plan.algorithm = choice.algorithm;
+    return choice.is_found;
   }
 
   bool can_run(const Plan& plan, const cublasLtMatmulAlgo_t& algorithm) const {
@@ -145,7 +147,7 @@ class Library final : public LibraryProducts {
            result.workspaceSize <= workspace_size();
   }
 
-  Algorithm choose_algorithm(const Plan& plan) const {
+  Choice choose(const Plan& plan) const {
     Owned<cublasLtMatmulPreference_t, cublasLtMatmulPreferenceDestroy> preference;
     const std::size_t bytes = workspace_size();
     cublasLtMatmulHeuristicResult_t result{};
@@ -158,19 +160,19 @@ class Library final : public LibraryProducts {
                                                  plan.activations.handle, plan.out.handle, plan.out.handle,
                                                  preference.handle, 1, &result, &num_results)) &&
         num_results > 0 && succeeded(result.state);
-    return is_found ? Algorithm(result.algo) : std::nullopt;
+    return {is_found, result.algo};
   }
 
-  // With all shapes of this planned one. REQUIRES: algorithm_for() was asked about it.
+  // With all shapes of this planned one. REQUIRES: choice_for() was asked about it.
   void refuse(const LibraryShape& shape) {
     const LibraryShape planned = planned_shape(shape);
-    algorithms_.at(planned) = std::nullopt;
+    choices_.at(planned) = {};
     std::erase_if(plans_, [&](const auto& each) { return planned_shape(each.first) == planned; });
   }
 
   cublasLtHandle_t library_;
   DeviceMemory workspace_;
-  std::map<LibraryShape, Algorithm> algorithms_;         // of planned shapes; nullopt: refused
+  std::map<LibraryShape, Choice> choices_;               // for planned shapes; nothing found: refused
   std::map<LibraryShape, std::unique_ptr<Plan>> plans_;  // of those that were asked for lately
 };
 
