@@ -63,6 +63,34 @@ TEST_F(LibraryProductsTest, OfEveryTypeAndNumberOfRowsAreThoseOfTheReference) {
   EXPECT_EQ(num_calls(LibraryCall::Kind::kMultiply), some.size()) << "more than a call for a product";
 }
 
+// Beside the library's own: one prepares the rows, one finishes all results of an input, and none where sums
+// are results.
+TEST_F(LibraryProductsTest, TakeALaunchBeforeAndOneBehind) {
+  Bench bench(options());
+  for (const TensorType type : {TensorType::kF16, TensorType::kBF16}) {
+    const auto weights = load_matrix(matrix(type).source);
+    const DeviceArray<float> input(activations(64, weights->columns(), 9)),
+        out(std::vector<float>(std::size_t{64} * 70));
+    const ProductInput rows{input.data(), weights->columns(), 64};
+    const Product stored{weights.get(), nullptr, out.data(), 70},
+        added{weights.get(), nullptr, out.data(), 70, Epilogue::kAdd};
+    const auto launches_of = [&](const auto& multiply) {
+      const std::int64_t before = emulation::num_single_launches();
+      multiply();
+      bench.stream().finish();
+      return emulation::num_single_launches() - before;
+    };
+    const std::int64_t behind = type == TensorType::kF16 ? 1 : 0;
+    EXPECT_EQ(launches_of([&] { bench.products().multiply(rows, std::vector(3, stored)); }), 1 + behind);
+    EXPECT_EQ(launches_of([&] { bench.products().multiply(rows, {&added, 1}); }), 1 + behind);
+    EXPECT_EQ(launches_of([&] {
+                bench.products().multiply_gate_up(
+                    rows, {weights.get(), weights.get(), nullptr, nullptr, out.data(), 70});
+              }),
+              2);
+  }
+}
+
 // Of a step with more rows than are prepared at once.
 TEST_F(LibraryProductsTest, OfMoreRowsThanArePreparedAtOnceComeInPieces) {
   emulation::settings().finds_races = false;  // found where the same kernels multiply fewer rows
