@@ -208,6 +208,14 @@ TEST(Products, OfARowAreTheSameInEveryBatchWhenDeterministic) {
   }
 }
 
+// As many blocks as there can be, with their sums: of four products, and of rows beyond those of a launch.
+TEST(Products, OfFourInPiecesFitTheScratchOfTheirSums) {
+  for (const HalfParts parts : {HalfParts::kOne, HalfParts::kTwo}) {
+    Bench bench({.deterministic = true, .half_parts = parts, .num_multiprocessors = 1});
+    expect_biased_products(bench, std::vector<BiasedProduct>(4, {TensorType::kBF16, 60}), 150, 1024);
+  }
+}
+
 // Whatever the number of rows, and whether blocks divide the inner dimension: on 40 multiprocessors they do,
 // on one they do not. A height at a time, with rows to spare or none.
 TEST(Products, OfQuantisedWeightsAreTheSameBitsInVectorsAndInTilesOfEveryHeight) {

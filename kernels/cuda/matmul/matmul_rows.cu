@@ -28,10 +28,12 @@ __device__ float block_largest(const InputRow& row) {
 }
 
 // The first part is the number rounded, the second what is left of it. `kRound`: to the bits of a 16-bit
-// number, whose value it leaves in its argument. `numbers`: of the first part.
+// number, whose value it leaves in its argument. `numbers`: of the first part. (As a loop that is not written
+// out it takes 15 registers less, and a multiprocessor a third block.)
 template <std::uint32_t (*kRound)(float&)>
 __device__ void store_parts(const PreparedRows& rows, std::uint16_t* numbers, float (&values)[kQuad]) {
-  for (int part = 0; part < rows.num_parts; ++part) {
+#pragma unroll 1
+  for (int part = 0; part < rows.num_parts; ++part, numbers += rows.stride) {
     std::uint32_t bits[kQuad];
 #pragma unroll
     for (int i = 0; i < kQuad; ++i) {
@@ -39,8 +41,7 @@ __device__ void store_parts(const PreparedRows& rows, std::uint16_t* numbers, fl
       bits[i] = kRound(rounded);
       values[i] -= rounded;
     }
-    *reinterpret_cast<uint2*>(numbers + part * rows.stride) =
-        make_uint2(bits[1] << 16 | bits[0], bits[3] << 16 | bits[2]);
+    *reinterpret_cast<uint2*>(numbers) = make_uint2(bits[1] << 16 | bits[0], bits[3] << 16 | bits[2]);
   }
 }
 
