@@ -342,12 +342,16 @@ TEST(Products, OfARowThatBlocksPrepareAreTheBitsOfAPreparedOne) {
             more(std::vector<float>(20));
         const Product both[] = {{first.get(), nullptr, out.data(), kOutputs, Epilogue::kStore},
                                 {second.get(), nullptr, more.data(), 20, Epilogue::kStore}};
+#ifndef OCTAVO_ON_DEVICE  // where nobody counts
         const std::int64_t launches = emulation::num_single_launches();
+#endif
         bench.products().multiply(source, both);
         bench.stream().finish();
+#ifndef OCTAVO_ON_DEVICE
         const bool are_given = !is_quantised(type) && source.norm == nullptr && source.indices == nullptr &&
                                columns % kPaddedColumns == 0;
         EXPECT_EQ(emulation::num_single_launches() - launches, shared_bytes > 0 || are_given ? 1 : 2);
+#endif
         results.push_back(out.read());
         const std::vector<float> rest = more.read();
         results.back().insert(results.back().end(), rest.begin(), rest.end());

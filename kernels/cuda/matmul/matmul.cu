@@ -364,6 +364,8 @@ class Products final : public MatrixProducts {
     if (!way.is_in_place) {
       const std::int64_t lines = scratch_.products.bytes() / (4 * outputs);
       way.rows_at_once = lines / way.num_parts / kFewestRowsBeside * kFewestRowsBeside;
+      OCTAVO_CHECK(way.rows_at_once > 0, "%lld outputs are more than reserved",
+                   static_cast<long long>(outputs));
     }
     const std::int64_t of_cache = kExpandedNumbers / product.weights->planes().stride / kExpandedStep;
     way.outputs_at_once =
