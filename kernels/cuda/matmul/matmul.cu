@@ -7,15 +7,11 @@
 
 #include "engine/base/check.h"
 #include "kernels/cuda/matmul/matmul_kernels.h"
+#include "kernels/cuda/matmul/product_scratch.h"
 #include "kernels/cuda/matmul/quantised.cuh"
 
 namespace octavo::kernels::cuda {
 namespace {
-
-constexpr std::int32_t kMostRows = 2048;             // of input that is prepared at once
-constexpr std::int64_t kExpandedNumbers = 16 << 20;  // weights at once: 32 MiB, which stay in a cache of 50
-constexpr std::int64_t kExpandedStep = 256;          // outputs: what suits every algorithm of the library
-constexpr std::int32_t kFewestRowsBeside = 8;        // of the library's sums that stand in the scratch
 
 unsigned form_for(TensorType type, const ProductPlan& plan) {
   if (type == TensorType::kF32) return kFloatRows;
@@ -23,8 +19,6 @@ unsigned form_for(TensorType type, const ProductPlan& plan) {
   if (plan.path == ProductPath::kVector) return kFloatRows;
   return type == TensorType::kBF16 ? kBfloatRows : kHalfRows;
 }
-
-std::int64_t filled_up_rows(std::int64_t rows) { return (rows + 7) / 8 * 8; }
 
 // Rows first, first + 1, ... of prepared ones. REQUIRES: a multiple of eight.
 PreparedRows rows_from(PreparedRows rows, std::int64_t first, std::int64_t count) {
@@ -63,20 +57,6 @@ struct InputRows {
   bool floats_are_given = false;  // the floats are the input itself
 };
 
-struct Scratch {
-  DeviceMemory floats, halves, half_factors, bfloats, integers, integer_scales, integer_sums;
-  DeviceMemory partials, counters, expanded, products;
-
-  std::int64_t bytes() const {
-    std::int64_t sum = 0;
-    for (const DeviceMemory* memory : {&floats, &halves, &half_factors, &bfloats, &integers, &integer_scales,
-                                       &integer_sums, &partials, &counters, &expanded, &products}) {
-      sum += memory->bytes();
-    }
-    return sum;
-  }
-};
-
 // One of a call's products, with its plan. A gate's result is multiplied with what stands in its `out`.
 struct Planned {
   Product product;
@@ -95,8 +75,8 @@ struct LibraryWay {
   std::int64_t sums_stride = 0;
   bool is_in_place = true, is_finished = true;
   std::int32_t num_parts = 1;
-  std::int64_t rows_at_once = kMostRows;  // a multiple of eight
-  std::int64_t outputs_at_once = 0;       // of weights that are expanded, a piece
+  std::int64_t rows_at_once = kMostPreparedRows;  // a multiple of eight
+  std::int64_t outputs_at_once = 0;               // of weights that are expanded, a piece
 };
 
 class Products final : public MatrixProducts {
@@ -106,14 +86,9 @@ class Products final : public MatrixProducts {
 
   Result<void> reserve(const StepShape& shape) override {
     stream_.synchronize();
-    scratch_ = Scratch{};
-    most_rows_ = std::min(std::max(shape.num_rows, shape.num_logits_rows), kMostRows);
-    most_columns_ = padded_columns(
-        std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
-                  std::int64_t{shape.num_heads} * shape.head_dim}));
-    OCTAVO_TRY_VOID(reserve_rows(shape));
-    OCTAVO_TRY_VOID(reserve_sums());
-    return reserve_products(shape);
+    scratch_ = ProductScratch{};
+    OCTAVO_TRY(scratch_, ProductScratch::reserve(stream_, shape, options_));
+    return {};
   }
 
   std::int64_t scratch_bytes() const override {
@@ -165,9 +140,9 @@ class Products final : public MatrixProducts {
 
   template <class Function>
   void for_pieces(const ProductInput& input, Function&& function) {
-    for (std::int32_t first = 0; first < input.num_rows; first += kMostRows) {
+    for (std::int32_t first = 0; first < input.num_rows; first += kMostPreparedRows) {
       ProductInput piece = input;
-      piece.num_rows = std::min(kMostRows, input.num_rows - first);
+      piece.num_rows = std::min(kMostPreparedRows, input.num_rows - first);
       if (input.indices != nullptr) {
         piece.indices += first;
       } else {
@@ -194,7 +169,7 @@ class Products final : public MatrixProducts {
     const std::int64_t columns = planned.front().product.weights->columns();
     for (const Planned& each : planned)
       OCTAVO_CHECK(each.product.weights->columns() == columns, "columns differ");
-    OCTAVO_CHECK(input.num_rows <= most_rows_ && padded_columns(columns) <= most_columns_,
+    OCTAVO_CHECK(input.num_rows <= scratch_.most_rows && padded_columns(columns) <= scratch_.most_columns,
                  "%d rows of %lld columns are more than reserved", input.num_rows,
                  static_cast<long long>(columns));
     InputRows result;
@@ -301,7 +276,7 @@ class Products final : public MatrixProducts {
   // A gate whose up is of another type, or by the library. `up`: what it still lacks.
   void multiply_gate(const Planned& gate, const InputRows& rows, const FinishTarget& up) {
     const std::int64_t outputs = gate.product.weights->rows();
-    float* const sums = scratch_.products.as<float>();
+    float* const sums = scratch_.sums.as<float>();
     Planned beside = gate;
     beside.product = {.weights = gate.product.weights, .out = sums, .out_stride = outputs};
     multiply_together({&beside, 1}, rows);
@@ -359,10 +334,10 @@ class Products final : public MatrixProducts {
                         product.bias == nullptr && !has_factors(planned);
     way.is_finished = is_sum && way.num_parts == 1;
     way.is_in_place = way.is_finished || (way.num_parts == 1 && !adds && !planned.is_gate);
-    way.sums = way.is_in_place ? product.out : scratch_.products.as<float>();
+    way.sums = way.is_in_place ? product.out : scratch_.sums.as<float>();
     way.sums_stride = way.is_in_place ? product.out_stride : outputs;
     if (!way.is_in_place) {
-      const std::int64_t lines = scratch_.products.bytes() / (4 * outputs);
+      const std::int64_t lines = scratch_.sums.bytes() / (4 * outputs);
       way.rows_at_once = lines / way.num_parts / kFewestRowsBeside * kFewestRowsBeside;
       OCTAVO_CHECK(way.rows_at_once > 0, "%lld outputs are more than reserved",
                    static_cast<long long>(outputs));
@@ -456,65 +431,10 @@ class Products final : public MatrixProducts {
     return target;
   }
 
-  // ---- scratch
-
-  Result<void> take(DeviceMemory& memory, std::int64_t bytes) {
-    Result<DeviceMemory> taken = DeviceMemory::allocate(bytes, "the working memory of matrix products");
-    if (!taken) return taken.error();
-    memory = std::move(taken).value();
-    return {};
-  }
-
-  Result<void> reserve_rows(const StepShape& shape) {
-    const std::int64_t numbers = most_rows_ * most_columns_, half_bytes = 2 * numbers * num_parts();
-    if (shape.has_unquantised_weights || library_ != nullptr) {
-      OCTAVO_TRY_VOID(take(scratch_.halves, half_bytes));
-      OCTAVO_TRY_VOID(take(scratch_.half_factors, most_rows_ * 4));
-    }
-    if (shape.has_unquantised_weights) {
-      OCTAVO_TRY_VOID(take(scratch_.bfloats, half_bytes));
-      OCTAVO_TRY_VOID(take(scratch_.floats, numbers * 4));
-    }
-    if (!shape.has_quantised_weights) return {};
-    const std::int64_t group_scales = filled_up_rows(most_rows_) * (most_columns_ / kGroupColumns);
-    OCTAVO_TRY_VOID(take(scratch_.integers, numbers * 2));
-    OCTAVO_TRY_VOID(take(scratch_.integer_scales, group_scales * 4));
-    return take(scratch_.integer_sums, group_scales * 8);
-  }
-
-  // At most wanted_blocks() for each target of a launch; and for each row tile, where splits do not depend on
-  // their number.
-  Result<void> reserve_sums() {
-    const std::int64_t tiles = kMostTargets * wanted_blocks(options_);
-    const std::int32_t rows = options_.deterministic ? kSplitRows : kMostTileRows;
-    OCTAVO_TRY_VOID(take(scratch_.partials, tiles * rows * kMostTileOutputs * 4));
-    OCTAVO_TRY_VOID(take(scratch_.counters, tiles * (kSplitRows / kMostTileRows) * 4));
-    stream_.fill(scratch_.counters.data(), 0, scratch_.counters.bytes());
-    return {};
-  }
-
-  // The library's sums beside a result: of a gate, and as wide as the residual stream; of two parts all, some
-  // rows at a time where a row is wider than these. Own kernels need it for the gate alone.
-  Result<void> reserve_products(const StepShape& shape) {
-    std::int64_t numbers = most_rows_ * shape.feed_forward_length;
-    if (library_ != nullptr) {
-      const std::int64_t widest = std::max(most_columns_, std::int64_t{shape.vocabulary_size});
-      numbers = std::max({numbers * num_parts(), most_rows_ * shape.embedding_length * num_parts(),
-                          kFewestRowsBeside * widest * num_parts()});
-    }
-    OCTAVO_TRY_VOID(take(scratch_.products, numbers * 4));
-    if (library_ == nullptr || !shape.has_quantised_weights) return {};
-    return take(scratch_.expanded, std::max(kExpandedNumbers, kExpandedStep * most_columns_) * 2);
-  }
-
-  std::int64_t num_parts() const { return static_cast<std::int64_t>(options_.half_parts); }
-
   Stream& stream_;
   const ProductOptions options_;
   std::unique_ptr<LibraryProducts> library_;
-  Scratch scratch_;
-  std::int32_t most_rows_ = 0;
-  std::int64_t most_columns_ = 0;
+  ProductScratch scratch_;
 };
 
 }  // namespace
@@ -522,7 +442,7 @@ class Products final : public MatrixProducts {
 Result<std::unique_ptr<MatrixProducts>> MatrixProducts::create(Stream& stream,
                                                                const ProductOptions& options) {
   std::unique_ptr<LibraryProducts> library;
-  if (options.library != nullptr && !options.deterministic) {
+  if (uses_library(options)) {
     Result<std::unique_ptr<LibraryProducts>> created = LibraryProducts::create(options.library);
     if (!created) return created.error();
     library = std::move(created).value();

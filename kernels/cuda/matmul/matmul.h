@@ -19,8 +19,9 @@
 //
 // Numbers. Every output is summed up in an order that depends on its weights' shape, the way and nothing
 // else; in tiles and vectors a row's result does not depend on the other rows, and of quantised weights both
-// give the same bits. Two parts of an activation are two rows, whose sums are added. Which way is taken depends on the number of rows, but for `deterministic`. A float16
-// operand is scaled by a power of two for each row, so that no finite activation overflows.
+// give the same bits. Two parts of an activation are two rows, whose sums are added. Which way is taken
+// depends on the number of rows, but for `deterministic`. A float16 operand is scaled by a power of two for
+// each row, so that no finite activation overflows.
 //
 // Ownership: matrices own their device memory; a MatrixProducts owns its scratch, sized by reserve(), and
 // allocates nothing in a product. Thread: one. Errors: of preparing and reserving as Results; in a product

@@ -150,6 +150,9 @@ inline constexpr std::int32_t kSplitRows =
 constexpr std::int64_t wanted_blocks(const ProductOptions& options) {
   return 2 * std::int64_t{options.num_multiprocessors};
 }
+constexpr bool uses_library(const ProductOptions& options) {
+  return options.library != nullptr && !options.deterministic;
+}
 // By tiles, whatever the number of rows. Gate and up in one launch have twice the outputs of each.
 ProductPlan tiles_plan(TensorType type, std::int32_t rows, std::int64_t outputs, std::int64_t columns,
                        const ProductOptions& options);

@@ -84,7 +84,7 @@ ProductPlan tiles_plan(TensorType type, std::int32_t rows, std::int64_t outputs,
 
 ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t outputs, std::int64_t columns,
                          const ProductOptions& options) {
-  const bool has_library = options.library != nullptr && !options.deterministic;
+  const bool has_library = uses_library(options);
   if (type == TensorType::kF32) {
     if (has_library && rows > kVectorRows) return {ProductPath::kLibrary};
     return vector_plan(type, rows, columns, options);
