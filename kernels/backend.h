@@ -531,6 +531,8 @@ class Backend {
   // The first failure of the device, kDeviceLost, and from then on the same; always success where there is no
   // device to lose. Ask after each use of results: they may be wrong exactly if this is an error.
   virtual Result<void> status() const { return {}; }
+  // What it does in a slower way than it could, so far, as a sentence for a person; else empty.
+  virtual std::string notice() const { return {}; }
 
   // nullopt: weights and pools are in the host's memory.
   virtual std::optional<DeviceBytes> device_bytes() const { return std::nullopt; }

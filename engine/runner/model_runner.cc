@@ -505,6 +505,8 @@ void ModelRunner::describe(EngineDescription& description) const {
   description.num_blocks = plan_.num_blocks;
   description.num_host_blocks = plan_.num_host_blocks;
   description.notice = plan_.notice;
+  if (const std::string notice = backend_->notice(); !notice.empty())
+    description.notice += (description.notice.empty() ? "" : "; ") + notice;
   description.bytes_per_block = plan_.kv_layout.block_bytes();
   description.num_states = plan_.num_states;
   description.num_host_states = plan_.num_host_states;

@@ -68,6 +68,7 @@ class CudaBackend final : public Backend {
   std::string_view isa() const override { return isa_; }   // "sm_90 NVIDIA H100"
   std::int32_t num_threads() const override { return 1; }  // of the host
   Result<void> status() const override { return status_.result(); }
+  std::string notice() const override { return products_->notice(); }
   std::optional<DeviceBytes> device_bytes() const override;
 
   Result<std::unique_ptr<Matrix>> prepare_matrix(const MatrixSource& source) override;

@@ -33,6 +33,24 @@ TEST_F(CudaEngine, GeneratesTheReferencesGreedyTokens) {
   }
 }
 
+// From 16 rows on. What is refused while the model is loaded stands in its description.
+TEST_F(CudaEngine, GeneratesTheReferencesTokensWhereTheLibraryRefuses) {
+  std::int64_t num_refused = 0;
+  emulation::settings().library_answers = [&](const emulation::LibraryCall& call) {
+    if (call.kind != emulation::LibraryCall::Kind::kMultiply) return CUBLAS_STATUS_SUCCESS;
+    ++num_refused;
+    return CUBLAS_STATUS_INTERNAL_ERROR;
+  };
+  const EngineOptions options = small_options(kernels::TensorType::kF16);
+  const auto device = open_engine(options, Device::kCuda), reference = open_reference(options);
+  ASSERT_NE(device, nullptr);
+  EXPECT_GT(num_refused, 0);
+  EXPECT_NE(device->description().notice.find("the matrix library refused"), std::string::npos)
+      << device->description().notice;
+  const std::vector<GenerationRequest> requests = {request(1, 40, 6), request(3, 23, 6)};
+  EXPECT_EQ(tokens_of(run_together(*device, requests)), tokens_of(run_together(*reference, requests)));
+}
+
 TEST_F(CudaEngine, LeavesModelsThatScaleQueriesToTheProcessor) {
   EngineOptions options = small_options(kernels::TensorType::kQ4_1);
   options.model = tiny_model_of("mistral3");

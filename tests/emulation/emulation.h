@@ -20,12 +20,15 @@
 //   takes
 //             time and memory: how many were, and how often memory was allocated, can be asked.
 //   time      Passes while asynchronous copies run, as the settings say, and nowhere else.
-//   failures  The n-th call fails, and from then on all do; or a device that says nothing loses launches.
+//   library   An algorithm runs the shape that it was chosen for, and others after a check alone.
+//   failures  The n-th call fails, and from then on all do; or a device that says nothing loses launches; or
+//             the library refuses.
 //
 // What is wrong is remembered as a violation, and the call or a later one fails with an error that stays.
 // Thread: the runtime may be called from any thread, one call at a time inside.
 #pragma once
 
+#include <cublasLt.h>
 #include <cuda_runtime.h>
 
 #include <cstdint>
@@ -45,6 +48,14 @@ struct Launch {
   bool is_captured = false;  // into a graph
 };
 
+// What the matrix library is asked: to choose an algorithm, whether one serves, to multiply.
+struct LibraryCall {
+  enum class Kind { kChoose, kCheck, kMultiply };
+  Kind kind = Kind::kChoose;
+  cudaDataType_t type = CUDA_R_16F;
+  std::int64_t outputs = 0, rows = 0, columns = 0;  // of the result, and what is summed up
+};
+
 struct Settings {
   bool finds_races = true;  // off: each launch runs once
   StreamOrder stream_order = StreamOrder::kWhenNeeded;
@@ -54,7 +65,9 @@ struct Settings {
   // shapes that would take minutes. 0: all.
   std::uint64_t most_blocks = 0;
   std::function<bool(const Launch&)> loses = {};  // a broken device: these launches do nothing
-  int warp_size = 32;                             // that it says it has
+  // What the library answers instead of doing it; success: it does it.
+  std::function<cublasStatus_t(const LibraryCall&)> library_answers = {};
+  int warp_size = 32;                // that it says it has
   double copied_bytes_per_us = 0.0;  // by asynchronous copies, for events that tell the time; 0: in no time
 };
 Settings& settings();

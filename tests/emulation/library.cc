@@ -6,12 +6,17 @@
 
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include "engine/base/half.h"
 #include "tests/emulation/device.h"
 
+using Shape = std::tuple<cudaDataType_t, std::int64_t, std::int64_t, std::int64_t>;
+
 struct cublasLtContext {
-  std::set<std::tuple<cudaDataType_t, std::int64_t, std::int64_t, std::int64_t>> known;
+  std::set<Shape> known;                              // that were multiplied
+  std::set<std::pair<std::uint64_t, Shape>> allowed;  // what algorithms may multiply
+  std::uint64_t num_algorithms = 0;
 };
 struct cublasLtMatmulDescOpaque_t {
   cublasOperation_t a = CUBLAS_OP_N, b = CUBLAS_OP_N;
@@ -33,13 +38,45 @@ float element(const void* data, const Layout& layout, std::int64_t row, std::int
   return layout.type == CUDA_R_16F ? octavo::half_to_float(word) : octavo::bfloat16_to_float(word);
 }
 
+using octavo::emulation::LibraryCall;
+
+// What is multiplied, by its description.
+struct Operands {
+  bool turns_a, turns_b;
+  Layout a, b, d;
+
+  std::int64_t inner() const { return turns_a ? a.rows : a.columns; }
+  bool fit() const {
+    return inner() == (turns_b ? b.columns : b.rows) && d.rows == (turns_a ? a.columns : a.rows) &&
+           d.columns == (turns_b ? b.rows : b.columns) && d.type == CUDA_R_32F && d.leading >= d.rows;
+  }
+  Shape shape() const { return {a.type, d.rows, d.columns, inner()}; }
+};
+
+Operands operands_of(cublasLtMatmulDesc_t description, cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                     cublasLtMatrixLayout_t d) {
+  return {description->a == CUBLAS_OP_T, description->b == CUBLAS_OP_T, *a, *b, *d};
+}
+
+cublasStatus_t answer(LibraryCall::Kind kind, const Operands& operands) {
+  if (!operands.fit()) return CUBLAS_STATUS_INVALID_VALUE;
+  const auto& answers = octavo::emulation::settings().library_answers;
+  if (!answers) return CUBLAS_STATUS_SUCCESS;
+  return answers({kind, operands.a.type, operands.d.rows, operands.d.columns, operands.inner()});
+}
+
 // Also says that the shape is known from now on.
-bool is_refused(cublasLtContext& library, cudaStream_t stream, const Layout& a, const Layout& d,
-                std::int64_t inner) {
+bool is_refused(cublasLtContext& library, cudaStream_t stream, const Shape& shape) {
   octavo::emulation::Device& device = octavo::emulation::device();
   const std::lock_guard lock(device.mutex);
-  const bool is_new = library.known.emplace(a.type, d.rows, d.columns, inner).second;
+  const bool is_new = library.known.insert(shape).second;
   return is_new && stream->capture != nullptr && device.refuse_in_capture() != cudaSuccess;
+}
+
+void violate(const char* what) {
+  octavo::emulation::Device& device = octavo::emulation::device();
+  const std::lock_guard lock(device.mutex);
+  device.violate(what, cudaErrorInvalidValue);
 }
 
 }  // namespace
@@ -90,29 +127,50 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t,
                                                     std::size_t) {
   return CUBLAS_STATUS_SUCCESS;
 }
-cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
-                                              cublasLtMatrixLayout_t, cublasLtMatmulPreference_t, int most,
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t library, cublasLtMatmulDesc_t description,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t, int most,
                                               cublasLtMatmulHeuristicResult_t results[], int* num_results) {
   if (most < 1) return CUBLAS_STATUS_INVALID_VALUE;
+  *num_results = 0;
+  const Operands operands = operands_of(description, a, b, d);
+  const cublasStatus_t status = answer(LibraryCall::Kind::kChoose, operands);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
   results[0] = {};
+  results[0].algo.data[0] = ++library->num_algorithms;
+  library->allowed.emplace(library->num_algorithms, operands.shape());
   *num_results = 1;
   return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t library, cublasLtMatmulDesc_t description,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  *result = {};
+  const Operands operands = operands_of(description, a, b, d);
+  const cublasStatus_t status = answer(LibraryCall::Kind::kCheck, operands);
+  if (status == CUBLAS_STATUS_SUCCESS) library->allowed.emplace(algorithm->data[0], operands.shape());
+  return status;
 }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t library, cublasLtMatmulDesc_t description, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
                               cublasLtMatrixLayout_t c_layout, void* d, cublasLtMatrixLayout_t d_layout,
-                              const cublasLtMatmulAlgo_t*, void*, std::size_t, cudaStream_t stream) {
-  const Layout of_a = *a_layout, of_b = *b_layout, of_c = *c_layout, of_d = *d_layout;
-  const bool turns_a = description->a == CUBLAS_OP_T, turns_b = description->b == CUBLAS_OP_T;
-  const std::int64_t inner = turns_a ? of_a.rows : of_a.columns;
-  const bool fits = inner == (turns_b ? of_b.columns : of_b.rows) &&
-                    of_d.rows == (turns_a ? of_a.columns : of_a.rows) &&
-                    of_d.columns == (turns_b ? of_b.rows : of_b.columns) && of_d.type == CUDA_R_32F;
-  if (!fits) return CUBLAS_STATUS_INVALID_VALUE;
-  if (is_refused(*library, stream, of_a, of_d, inner)) return CUBLAS_STATUS_INTERNAL_ERROR;
+                              const cublasLtMatmulAlgo_t* algorithm, void*, std::size_t,
+                              cudaStream_t stream) {
+  const Operands operands = operands_of(description, a_layout, b_layout, d_layout);
+  const cublasStatus_t status = answer(LibraryCall::Kind::kMultiply, operands);
+  if (status != CUBLAS_STATUS_SUCCESS) return status;
+  if (is_refused(*library, stream, operands.shape())) return CUBLAS_STATUS_INTERNAL_ERROR;
+  if (!library->allowed.contains({algorithm->data[0], operands.shape()}))
+    violate("an algorithm of the library for a shape that it was neither chosen nor checked for");
+  const Layout of_a = operands.a, of_b = operands.b, of_c = *c_layout, of_d = operands.d;
+  const bool turns_a = operands.turns_a, turns_b = operands.turns_b;
+  const std::int64_t inner = operands.inner();
   const float factor = *static_cast<const float*>(alpha), kept = *static_cast<const float*>(beta);
   const cudaError_t code = octavo::emulation::enqueue(stream, [=] {
     for (std::int64_t column = 0; column < of_d.columns; ++column) {

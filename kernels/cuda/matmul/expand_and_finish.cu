@@ -41,26 +41,40 @@ __global__ void expand_rows(const WeightPlanes planes, std::int64_t first, std::
 constexpr unsigned kThreads = 256;
 constexpr int kFinished = 4;  // outputs of a thread
 
-// A block to a piece of a row. Rows in x: more than y can hold, for a step of more than 65,535 tokens.
-__global__ void __launch_bounds__(kThreads) finish_products(const FinishArguments arguments) {
+__device__ float sum_of_parts(const FinishTarget& target, std::int64_t row, std::int64_t output) {
+  const float* const sums = target.sums + row * target.num_parts * target.sums_stride + output;
+  float sum = sums[0];
+  for (int part = 1; part < target.num_parts; ++part) sum += sums[part * target.sums_stride];
+  return sum;
+}
+
+// A block to a piece of a row of one target. Rows in x: more than y can hold, for a step of more than 65,535
+// tokens.
+__global__ void __launch_bounds__(kThreads) finish_products(const __grid_constant__ FinishTargets targets) {
   let_next_begin();
   await_inputs();
-  const std::int64_t row = blockIdx.x, first = std::int64_t{blockIdx.y} * kFinished * kThreads + threadIdx.x;
-  const float factor = arguments.factors == nullptr ? 1.0f : arguments.factors[row];
-  const float up_factor = arguments.up_factors == nullptr ? 1.0f : arguments.up_factors[row];
+  const int block = static_cast<int>(blockIdx.y);
+  int index = 0;
+  while (index + 1 < targets.count && block >= targets.targets[index + 1].first_block) ++index;
+  const FinishTarget& target = targets.targets[index];
+  const std::int64_t row = blockIdx.x,
+                     first = std::int64_t{block - target.first_block} * kFinished * kThreads + threadIdx.x;
+  const float factor = target.factors == nullptr ? 1.0f : target.factors[row];
+  const float up_factor = target.up_factors == nullptr ? 1.0f : target.up_factors[row];
 #pragma unroll
   for (int i = 0; i < kFinished; ++i) {
-    const std::int64_t output = first + i * std::int64_t{kThreads}, index = row * arguments.count + output;
-    if (output >= arguments.count) return;
-    float value = arguments.product[index] * factor;
-    if (arguments.bias != nullptr) value += arguments.bias[output];
-    if (arguments.up != nullptr) {
-      float up = arguments.up[index] * up_factor;
-      if (arguments.up_bias != nullptr) up += arguments.up_bias[output];
-      value = activated(arguments.epilogue, value) * up;
+    const std::int64_t output = first + i * std::int64_t{kThreads};
+    if (output >= target.outputs) return;
+    float value = sum_of_parts(target, row, output) * factor;
+    if (target.bias != nullptr) value += target.bias[output];
+    float* const out = target.out + row * target.out_stride + output;
+    if (target.is_gate) {
+      float up = *out * up_factor;
+      if (target.up_bias != nullptr) up += target.up_bias[output];
+      *out = activated(target.epilogue, value) * up;
+    } else {
+      store_with(target.epilogue, out, value);
     }
-    float* const out = arguments.out + row * arguments.out_stride + output;
-    store_with(arguments.up != nullptr ? Epilogue::kStore : arguments.epilogue, out, value);
   }
 }
 
@@ -76,10 +90,15 @@ void launch_expand(Stream& stream, const WeightPlanes& planes, std::int64_t firs
   });
 }
 
-void launch_finish(Stream& stream, const FinishArguments& arguments) {
-  const dim3 grid(static_cast<unsigned>(arguments.num_rows),
-                  num_pieces(arguments.count, kFinished * kThreads));
-  launch(finish_products, {.grid = grid, .block = dim3(kThreads), .awaits_inputs = true}, stream, arguments);
+void launch_finish(Stream& stream, const FinishTargets& targets, std::int32_t num_rows) {
+  FinishTargets dealt = targets;
+  unsigned num_blocks = 0;
+  for (std::int32_t i = 0; i < dealt.count; ++i) {
+    dealt.targets[i].first_block = static_cast<std::int32_t>(num_blocks);
+    num_blocks += num_pieces(dealt.targets[i].outputs, kFinished * kThreads);
+  }
+  const dim3 grid(static_cast<unsigned>(num_rows), num_blocks);
+  launch(finish_products, {.grid = grid, .block = dim3(kThreads), .awaits_inputs = true}, stream, dealt);
 }
 
 }  // namespace octavo::kernels::cuda

@@ -31,6 +31,9 @@ bool find_all(void* library) {
          OCTAVO_FIND(cublasLtMatmulDescSetAttribute) && OCTAVO_FIND(cublasLtMatrixLayoutCreate) &&
          OCTAVO_FIND(cublasLtMatrixLayoutDestroy) && OCTAVO_FIND(cublasLtMatmulPreferenceCreate) &&
          OCTAVO_FIND(cublasLtMatmulPreferenceDestroy) && OCTAVO_FIND(cublasLtMatmulPreferenceSetAttribute) &&
+#ifndef OCTAVO_HIP
+         OCTAVO_FIND(cublasLtMatmulAlgoCheck) &&
+#endif
          OCTAVO_FIND(cublasLtMatmulAlgoGetHeuristic) && OCTAVO_FIND(cublasLtMatmul);
 }
 #undef OCTAVO_FIND
@@ -98,6 +101,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t library, cublasLt
   return found<cublasLtMatmulAlgoGetHeuristic>(library, description, a, b, c, d, preference, most, results,
                                                num_results);
 }
+#ifndef OCTAVO_HIP
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t library, cublasLtMatmulDesc_t description,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  return found<cublasLtMatmulAlgoCheck>(library, description, a, b, c, d, algorithm, result);
+}
+#endif
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t library, cublasLtMatmulDesc_t description, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,

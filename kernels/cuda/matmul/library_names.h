@@ -13,6 +13,16 @@ namespace octavo::kernels::cuda {
 // Followed by the version whose names these are.
 inline constexpr const char* kLibraryFile = "libhipblaslt.so.";
 
+// The C interface of hipBLASLt cannot tell whether an algorithm serves another shape than the one that it was
+// chosen for: each number of rows is asked about.
+inline hipblasStatus_t serves_its_shape_alone(hipblasLtHandle_t, hipblasLtMatmulDesc_t,
+                                              hipblasLtMatrixLayout_t, hipblasLtMatrixLayout_t,
+                                              hipblasLtMatrixLayout_t, hipblasLtMatrixLayout_t,
+                                              const hipblasLtMatmulAlgo_t*,
+                                              hipblasLtMatmulHeuristicResult_t*) {
+  return HIPBLAS_STATUS_NOT_SUPPORTED;
+}
+
 }  // namespace octavo::kernels::cuda
 
 #define CUBLAS_COMPUTE_32F HIPBLAS_COMPUTE_32F
@@ -29,6 +39,7 @@ inline constexpr const char* kLibraryFile = "libhipblaslt.so.";
 #define cublasLtDestroy hipblasLtDestroy
 #define cublasLtHandle_t hipblasLtHandle_t
 #define cublasLtMatmul hipblasLtMatmul
+#define cublasLtMatmulAlgoCheck ::octavo::kernels::cuda::serves_its_shape_alone
 #define cublasLtMatmulAlgoGetHeuristic hipblasLtMatmulAlgoGetHeuristic
 #define cublasLtMatmulAlgo_t hipblasLtMatmulAlgo_t
 #define cublasLtMatmulDescAttributes_t hipblasLtMatmulDescAttributes_t

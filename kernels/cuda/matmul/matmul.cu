@@ -1,98 +1,17 @@
 #include "kernels/cuda/matmul/matmul.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "engine/base/check.h"
 #include "kernels/cuda/matmul/matmul_kernels.h"
+#include "kernels/cuda/matmul/product_scratch.h"
 #include "kernels/cuda/matmul/quantised.cuh"
 
 namespace octavo::kernels::cuda {
 namespace {
-
-// Rows from which the library is worth its detours (expanding weights, a pass over the result). Quantised:
-// expanding costs about 4.6 bytes of traffic for each weight, most of it in the second-level cache, which is
-// the time of 128 rows on the tensor cores' slower, warp-wide instructions.
-constexpr std::int32_t kLibraryRows = 16, kLibraryRowsQuantised = 128;
-constexpr std::int32_t kMostRows = 2048;  // of input that is prepared at once
-constexpr std::int32_t kSplitRows = 128;  // at once, where a fixed number of splits meets any number of rows
-constexpr std::int64_t kSlabNumbers = 16
-                                      << 20;  // weights expanded at once: 32 MiB, which stay in a cache of 50
-constexpr std::int64_t kSlabOutputs = 8192, kSlabStep = 256;
-constexpr std::int32_t kMostSplits = 16;
-constexpr std::int64_t kFewestChunks = 4;  // of a split
-
-std::int64_t wanted_blocks(const ProductOptions& options) {
-  return 2 * std::int64_t{options.num_multiprocessors};
-}
-
-// Enough blocks for the whole device, and no more: each costs a pass over its sums. Of float tiles.
-std::int32_t splits_for(std::int64_t tiles, std::int64_t columns, const ProductOptions& options) {
-  const std::int64_t chunks = num_pieces(columns, kTileColumns);
-  const std::int64_t splits =
-      std::min({wanted_blocks(options) / tiles, chunks / kFewestChunks, std::int64_t{kMostSplits}});
-  return static_cast<std::int32_t>(std::max<std::int64_t>(splits, 1));
-}
-
-std::int32_t tile_rows_for(std::int32_t rows, std::int32_t most) {
-  std::int32_t tile_rows = 8;
-  while (tile_rows < rows && tile_rows < most) tile_rows *= 2;
-  return tile_rows;
-}
-
-// Sections are a function of the columns alone, so that dividing them or not gives the same sums. They are
-// divided where all their blocks run at once.
-ProductPlan integer_tiles_plan(std::int32_t rows, std::int64_t outputs, std::int64_t columns,
-                               const ProductOptions& options) {
-  const std::int32_t tile_rows = tile_rows_for(rows, kMostTileRows);
-  const std::int64_t tiles =
-      std::int64_t{num_pieces(outputs, tile_outputs(true, tile_rows))} * num_pieces(rows, tile_rows);
-  const std::int32_t sections = sections_of(padded_columns(columns)).count;
-  const bool are_divided =
-      tiles * sections <= std::int64_t{integer_tiles_at_once(tile_rows)} * options.num_multiprocessors;
-  return {ProductPath::kTiles, tile_rows, are_divided ? sections : 1};
-}
-
-// Deterministic splits know the shape of the weights alone. Two parts of 64 rows would not fit the shared
-// memory of every device.
-ProductPlan float_tiles_plan(std::int32_t rows, std::int64_t outputs, std::int64_t columns,
-                             const ProductOptions& options) {
-  const std::int32_t most = options.half_parts == HalfParts::kTwo ? kMostTileRows / 2 : kMostTileRows;
-  const std::int32_t tile_rows = tile_rows_for(rows, most);
-  const std::int64_t tiles =
-      options.deterministic
-          ? num_pieces(outputs, kLeastTileOutputs)
-          : std::int64_t{num_pieces(outputs, tile_outputs(false, tile_rows))} * num_pieces(rows, tile_rows);
-  return {ProductPath::kTiles, tile_rows, splits_for(tiles, columns, options)};
-}
-
-ProductPlan tiles_plan(TensorType type, std::int32_t rows, std::int64_t outputs, std::int64_t columns,
-                       const ProductOptions& options) {
-  return is_quantised(type) ? integer_tiles_plan(rows, outputs, columns, options)
-                            : float_tiles_plan(rows, outputs, columns, options);
-}
-
-// Every block of a launch prepares the row again: by estimate 1.5 us of an H100 for 4,096 numbers and 5 for
-// 14,336 (RESOURCES.md), where a launch of its own takes 4 to 8; of more rows it would be the dearer way. And
-// the row must leave room for as many blocks as registers do.
-constexpr std::int64_t kMostOwnNumbers = 16 * 1024;
-constexpr std::int64_t kBlockBytes = 1024;  // that a block takes of shared memory beside its own
-
-bool prepares_own_row(TensorType type, std::int32_t rows, std::int64_t columns,
-                      const ProductOptions& options) {
-  const std::int64_t stride = padded_columns(columns);
-  return rows == 1 && stride <= kMostOwnNumbers &&
-         kVectorBlocksAtOnce * (own_row_bytes(type, stride) + kBlockBytes) <=
-             options.multiprocessor_shared_bytes;
-}
-
-ProductPlan vector_plan(TensorType type, std::int32_t rows, std::int64_t columns,
-                        const ProductOptions& options) {
-  ProductPlan plan;
-  plan.has_own_row = prepares_own_row(type, rows, columns, options);
-  return plan;
-}
 
 unsigned form_for(TensorType type, const ProductPlan& plan) {
   if (type == TensorType::kF32) return kFloatRows;
@@ -101,25 +20,30 @@ unsigned form_for(TensorType type, const ProductPlan& plan) {
   return type == TensorType::kBF16 ? kBfloatRows : kHalfRows;
 }
 
-std::int64_t filled_up_rows(std::int64_t rows) { return (rows + 7) / 8 * 8; }
-
 // Rows first, first + 1, ... of prepared ones. REQUIRES: a multiple of eight.
 PreparedRows rows_from(PreparedRows rows, std::int64_t first, std::int64_t count) {
-  const std::int64_t numbers = first * rows.stride, groups = first * (rows.stride / kGroupColumns);
+  const std::int64_t numbers = first * rows.stride, of_parts = numbers * rows.num_parts,
+                     groups = first * (rows.stride / kGroupColumns);
   rows.num_rows = static_cast<std::int32_t>(count);
   if (rows.floats != nullptr) rows.floats += numbers;
-  if (rows.halves != nullptr) rows.halves += numbers, rows.half_factors += first;
-  if (rows.bfloats != nullptr) rows.bfloats += numbers;
+  if (rows.halves != nullptr) rows.halves += of_parts, rows.half_factors += first;
+  if (rows.bfloats != nullptr) rows.bfloats += of_parts;
   if (rows.integers != nullptr)
     rows.integers += 4 * groups, rows.integer_scales += first, rows.integer_sums += first;
   return rows;
 }
 
-ProductTarget target_of(const Product& product, std::int64_t first_row, std::int32_t splits) {
+// Whose result begins `first_row` rows further on.
+Product rows_from(Product product, std::int64_t first_row) {
+  product.out += first_row * product.out_stride;
+  return product;
+}
+
+ProductTarget target_of(const Product& product, std::int32_t splits) {
   ProductTarget target;
   target.planes = product.weights->planes();
   target.bias = product.bias;
-  target.out = product.out + first_row * product.out_stride;
+  target.out = product.out;
   target.out_stride = product.out_stride;
   target.epilogue = product.epilogue;
   target.splits = splits;
@@ -133,24 +57,26 @@ struct InputRows {
   bool floats_are_given = false;  // the floats are the input itself
 };
 
-struct Scratch {
-  DeviceMemory floats, halves, half_factors, bfloats, integers, integer_scales, integer_sums;
-  DeviceMemory partials, counters, expanded, products;
-
-  std::int64_t bytes() const {
-    std::int64_t sum = 0;
-    for (const DeviceMemory* memory : {&floats, &halves, &half_factors, &bfloats, &integers, &integer_scales,
-                                       &integer_sums, &partials, &counters, &expanded, &products}) {
-      sum += memory->bytes();
-    }
-    return sum;
-  }
-};
-
-// One call's products, with the plan of each.
+// One of a call's products, with its plan. A gate's result is multiplied with what stands in its `out`.
 struct Planned {
   Product product;
-  ProductPlan plan;
+  bool is_gate = false;
+  ProductPlan plan = {};
+
+  TensorType type() const { return product.weights->type(); }
+  bool is_by_library() const { return plan.path == ProductPath::kLibrary; }
+};
+
+// Where the library's sums go. In place: to where the result stands, added to what is there or finished by a
+// launch that follows. Else beside it, in the scratch: those of two parts, and where the result needs what
+// stands there and more than the sums.
+struct LibraryWay {
+  float* sums = nullptr;
+  std::int64_t sums_stride = 0;
+  bool is_in_place = true, is_finished = true;
+  std::int32_t num_parts = 1;
+  std::int64_t rows_at_once = kMostPreparedRows;  // a multiple of eight
+  std::int64_t outputs_at_once = 0;               // of weights that are expanded, a piece
 };
 
 class Products final : public MatrixProducts {
@@ -160,86 +86,63 @@ class Products final : public MatrixProducts {
 
   Result<void> reserve(const StepShape& shape) override {
     stream_.synchronize();
-    scratch_ = Scratch{};
-    most_rows_ = std::min(std::max(shape.num_rows, shape.num_logits_rows), kMostRows);
-    most_columns_ = padded_columns(
-        std::max({std::int64_t{shape.embedding_length}, std::int64_t{shape.feed_forward_length},
-                  std::int64_t{shape.num_heads} * shape.head_dim}));
-    OCTAVO_TRY_VOID(reserve_rows(shape));
-    OCTAVO_TRY_VOID(reserve_sums());
-    return reserve_library(shape);
+    scratch_ = ProductScratch{};
+    OCTAVO_TRY(scratch_, ProductScratch::reserve(stream_, shape, options_));
+    return {};
   }
 
   std::int64_t scratch_bytes() const override {
     return scratch_.bytes() + (library_ == nullptr ? 0 : library_->scratch_bytes());
   }
 
+  std::string notice() const override {
+    const std::int64_t count = library_ == nullptr ? 0 : library_->num_refused();
+    if (count == 0) return {};
+    return "the matrix library refused " + std::to_string(count) +
+           (count == 1 ? " shape of product" : " shapes of products") + "; slower kernels are used for them";
+  }
+
   void multiply(const ProductInput& input, std::span<const Product> products) override {
-    if (input.num_rows == 0) return;
-    std::vector<Planned> planned;
-    for (const Product& product : products)
-      planned.push_back({product, plan_of(*product.weights, input.num_rows)});
     for_pieces(input, [&](const ProductInput& piece, std::int64_t first_row) {
-      const InputRows rows = prepare(piece, planned);
-      for (std::size_t i = 0; i < planned.size();) {
-        std::size_t end = i + 1;
-        while (end < planned.size() && end - i < kMostTargets && share_a_launch(planned[i], planned[end]))
-          ++end;
-        multiply_together({planned.data() + i, end - i}, first_row, rows);
-        i = end;
-      }
+      std::vector<Product> of_piece;
+      for (const Product& product : products) of_piece.push_back(rows_from(product, first_row));
+      multiply_rows(piece, of_piece);
     });
   }
 
   void multiply_gate_up(const ProductInput& input, const GateUpProduct& product) override {
-    if (input.num_rows == 0) return;
-    const std::int64_t outputs = product.gate->rows();
-    OCTAVO_CHECK(product.up->rows() == outputs && product.up->columns() == product.gate->columns(),
-                 "gate and up differ in shape");
-    const Epilogue activation = epilogue_of(product.activation);
-    Planned both[] = {{{product.gate, product.gate_bias, product.out, product.out_stride, activation},
-                       plan_of(*product.gate, input.num_rows)},
-                      {{product.up, product.up_bias, product.out, product.out_stride, activation},
-                       plan_of(*product.up, input.num_rows)}};
-    // The library's result stands where the other's would.
-    if (both[0].plan.path != both[1].plan.path) {
-      for (Planned& each : both) {
-        if (each.plan.path == ProductPath::kLibrary)
-          each.plan = own_plan(*each.product.weights, input.num_rows);
-      }
-    }
+    OCTAVO_CHECK(
+        product.up->rows() == product.gate->rows() && product.up->columns() == product.gate->columns(),
+        "gate and up differ in shape");
     for_pieces(input, [&](const ProductInput& piece, std::int64_t first_row) {
-      const InputRows rows = prepare(piece, both);
-      if (product.gate->type() == product.up->type() && both[0].plan.path != ProductPath::kLibrary) {
-        launch_gate_up(both, first_row, rows);
-      } else {
-        gate_up_in_pieces(both, first_row, rows);
-      }
+      GateUpProduct of_piece = product;
+      of_piece.out += first_row * product.out_stride;
+      multiply_rows_gate_up(piece, of_piece);
     });
   }
 
  private:
-  ProductPlan plan_of(const DeviceMatrix& weights, std::int32_t rows) const {
-    return plan_product(weights.type(), rows, weights.rows(), weights.columns(), options_);
-  }
-
-  // Of own kernels, whatever the number of rows.
-  ProductPlan own_plan(const DeviceMatrix& weights, std::int32_t rows) const {
+  // What the library refuses goes by own kernels.
+  Planned planned(const Product& product, std::int32_t rows, bool is_gate = false) const {
+    const DeviceMatrix& weights = *product.weights;
     ProductOptions options = options_;
+    Planned result{.product = product, .is_gate = is_gate};
+    result.plan = plan_product(weights.type(), rows, weights.rows(), weights.columns(), options);
+    if (!result.is_by_library() || library_serves(result, rows)) return result;
     options.library = nullptr;
-    return plan_product(weights.type(), rows, weights.rows(), weights.columns(), options);
+    result.plan = plan_product(weights.type(), rows, weights.rows(), weights.columns(), options);
+    return result;
   }
 
   static bool share_a_launch(const Planned& a, const Planned& b) {
-    return a.product.weights->type() == b.product.weights->type() && a.plan.path == b.plan.path &&
-           a.plan.path != ProductPath::kLibrary;
+    return a.type() == b.type() && a.plan.path == b.plan.path && !a.is_by_library();
   }
 
   template <class Function>
   void for_pieces(const ProductInput& input, Function&& function) {
-    for (std::int32_t first = 0; first < input.num_rows; first += kMostRows) {
+    for (std::int32_t first = 0; first < input.num_rows; first += kMostPreparedRows) {
       ProductInput piece = input;
-      piece.num_rows = std::min(kMostRows, input.num_rows - first);
+      piece.num_rows = std::min(kMostPreparedRows, input.num_rows - first);
       if (input.indices != nullptr) {
         piece.indices += first;
       } else {
@@ -258,15 +161,15 @@ class Products final : public MatrixProducts {
   }
 
   static bool prepares_row(const Planned& planned, bool floats_are_given) {
-    const bool has_floats = form_for(planned.product.weights->type(), planned.plan) == kFloatRows;
-    return planned.plan.has_own_row && !(has_floats && floats_are_given);
+    return planned.plan.has_own_row &&
+           !(floats_are_given && form_for(planned.type(), planned.plan) == kFloatRows);
   }
 
   InputRows prepare(const ProductInput& input, std::span<const Planned> planned) {
     const std::int64_t columns = planned.front().product.weights->columns();
     for (const Planned& each : planned)
       OCTAVO_CHECK(each.product.weights->columns() == columns, "columns differ");
-    OCTAVO_CHECK(input.num_rows <= most_rows_ && padded_columns(columns) <= most_columns_,
+    OCTAVO_CHECK(input.num_rows <= scratch_.most_rows && padded_columns(columns) <= scratch_.most_columns,
                  "%d rows of %lld columns are more than reserved", input.num_rows,
                  static_cast<long long>(columns));
     InputRows result;
@@ -274,15 +177,13 @@ class Products final : public MatrixProducts {
     result.floats_are_given = are_prepared_floats(input, columns);
     unsigned forms = 0;
     for (const Planned& each : planned) {
-      if (!prepares_row(each, result.floats_are_given))
-        forms |= form_for(each.product.weights->type(), each.plan);
+      if (!prepares_row(each, result.floats_are_given)) forms |= form_for(each.type(), each.plan);
     }
     if (result.floats_are_given) forms &= ~static_cast<unsigned>(kFloatRows);
     PreparedRows& rows = result.prepared;
     rows.num_rows = input.num_rows;
     rows.num_parts = static_cast<std::int32_t>(options_.half_parts);
     rows.stride = padded_columns(columns);
-    rows.part_stride = rows.num_rows * rows.stride;
     rows.floats =
         result.floats_are_given ? const_cast<float*>(input.data) : scratch_.floats.as<float>();  // only read
     rows.halves = scratch_.halves.as<std::uint16_t>();
@@ -296,37 +197,94 @@ class Products final : public MatrixProducts {
     return result;
   }
 
-  // REQUIRES: one type and one way.
-  void multiply_together(std::span<const Planned> planned, std::int64_t first_row, const InputRows& rows) {
-    if (planned.front().plan.path == ProductPath::kLibrary) {
-      for (const Planned& each : planned) multiply_by_library(each, first_row, rows.prepared);
-      return;
+  // REQUIRES: as many rows as are prepared at once.
+  void multiply_rows(const ProductInput& input, std::span<const Product> products) {
+    std::vector<Planned> all;
+    for (const Product& product : products) all.push_back(planned(product, input.num_rows));
+    const InputRows rows = prepare(input, all);
+    std::vector<Product> refused;
+    FinishTargets finishes;
+    for (std::size_t i = 0; i < all.size();) {
+      std::size_t end = i + 1;
+      while (end < all.size() && end - i < kMostTargets && share_a_launch(all[i], all[end])) ++end;
+      if (!all[i].is_by_library()) {
+        multiply_together({all.data() + i, end - i}, rows);
+      } else if (!multiply_by_library(all[i], rows.prepared, finishes)) {
+        refused.push_back(all[i].product);
+      }
+      i = end;
     }
+    if (finishes.count > 0) launch_finish(stream_, finishes, input.num_rows);
+    if (!refused.empty()) multiply_rows(input, refused);  // the library serves them no more
+  }
+
+  // A launch for both where they are of one type and by own kernels. Else up comes first, to where the result
+  // stands, and the gate's sums beside it.
+  void multiply_rows_gate_up(const ProductInput& input, const GateUpProduct& product) {
+    const Planned both[] = {
+        planned({product.gate, product.gate_bias, product.out, product.out_stride,
+                 epilogue_of(product.activation)},
+                input.num_rows, /*is_gate=*/true),
+        planned({product.up, product.up_bias, product.out, product.out_stride}, input.num_rows)};
+    const auto& [gate, up] = both;
+    const InputRows rows = prepare(input, both);
+    if (share_a_launch(gate, up)) return launch_gate_up(both, rows);
+    FinishTargets rest;  // of up, left to the gate
+    bool is_done = true;
+    if (!up.is_by_library()) {
+      multiply_together({&up, 1}, rows);
+    } else {
+      is_done = multiply_by_library(up, rows.prepared, rest);
+    }
+    if (gate.is_by_library()) {
+      FinishTargets none;
+      is_done = is_done && multiply_by_library(gate, rows.prepared, none, rest.targets[0]);
+    } else if (is_done) {
+      multiply_gate(gate, rows, rest.targets[0]);
+    }
+    if (!is_done) multiply_rows_gate_up(input, product);
+  }
+
+  // ---- own kernels
+
+  // REQUIRES: one type and one way.
+  void multiply_together(std::span<const Planned> planned, const InputRows& rows) {
     for_launches(planned, rows, [&](std::int64_t first, const InputRows& some) {
       ProductTargets targets;
-      for (const Planned& each : planned) {
-        targets.targets[targets.count++] = target_of(each.product, first_row + first, each.plan.splits);
-      }
+      for (const Planned& each : planned)
+        targets.targets[targets.count++] = target_of(rows_from(each.product, first), each.plan.splits);
       launch(planned.front(), targets, some);
     });
   }
 
-  void launch_gate_up(std::span<const Planned> both, std::int64_t first_row, const InputRows& rows) {
+  void launch_gate_up(std::span<const Planned> both, const InputRows& rows) {
     // A tile holds half its outputs of each.
     Planned counted = both[0];
     if (counted.plan.path == ProductPath::kTiles) {
-      const std::int64_t outputs = 2 * counted.product.weights->rows();
-      counted.plan = tiles_plan(counted.product.weights->type(), rows.prepared.num_rows, outputs,
+      counted.plan = tiles_plan(counted.type(), rows.prepared.num_rows, 2 * counted.product.weights->rows(),
                                 counted.product.weights->columns(), options_);
     }
     for_launches({&counted, 1}, rows, [&](std::int64_t first, const InputRows& some) {
       ProductTargets targets;
       targets.is_gate_up = 1;
-      for (const Planned& each : both) {
-        targets.targets[targets.count++] = target_of(each.product, first_row + first, counted.plan.splits);
-      }
+      for (const Planned& each : both)
+        targets.targets[targets.count++] = target_of(rows_from(each.product, first), counted.plan.splits);
       launch(counted, targets, some);
     });
+  }
+
+  // A gate whose up is of another type, or by the library. `up`: what it still lacks.
+  void multiply_gate(const Planned& gate, const InputRows& rows, const FinishTarget& up) {
+    const std::int64_t outputs = gate.product.weights->rows();
+    float* const sums = scratch_.sums.as<float>();
+    Planned beside = gate;
+    beside.product = {.weights = gate.product.weights, .out = sums, .out_stride = outputs};
+    multiply_together({&beside, 1}, rows);
+    FinishTargets finish;
+    FinishTarget& target = finish.targets[finish.count++];
+    target = finish_of(gate, up);
+    target.sums = sums, target.sums_stride = outputs;
+    launch_finish(stream_, finish, rows.prepared.num_rows);
   }
 
   // As many rows in a launch as its kernel, or the scratch for its sums, takes.
@@ -334,11 +292,11 @@ class Products final : public MatrixProducts {
   void for_launches(std::span<const Planned> planned, const InputRows& rows, Function&& function) {
     const bool is_split =
         std::any_of(planned.begin(), planned.end(), [](const Planned& each) { return each.plan.splits > 1; });
-    const std::int64_t num_rows = rows.prepared.num_rows;
+    const std::int64_t num_rows = rows.prepared.num_rows, num_parts = rows.prepared.num_parts;
     std::int64_t most = num_rows;
     if (planned.front().plan.path == ProductPath::kVector) most = kVectorRows;
-    const bool is_quantised_type = is_quantised(planned.front().product.weights->type());
-    if (is_split && options_.deterministic && !is_quantised_type) most = kSplitRows;
+    if (is_split && options_.deterministic && !is_quantised(planned.front().type()))
+      most = kSplitRows / num_parts;
     for (std::int64_t first = 0; first < num_rows; first += most) {
       InputRows some = rows;
       some.prepared = rows_from(rows.prepared, first, std::min(most, num_rows - first));
@@ -347,7 +305,7 @@ class Products final : public MatrixProducts {
   }
 
   void launch(const Planned& planned, const ProductTargets& targets, const InputRows& rows) {
-    const TensorType type = planned.product.weights->type();
+    const TensorType type = planned.type();
     if (prepares_row(planned, rows.floats_are_given)) {
       launch_vector_with_own_row(stream_, type, targets, rows.prepared, rows.source,
                                  std::int64_t{kVectorBlocksAtOnce} * options_.num_multiprocessors);
@@ -362,202 +320,129 @@ class Products final : public MatrixProducts {
 
   // ---- the library
 
-  // Outputs at once: a multiple of what suits every algorithm of the library.
-  static std::int64_t slab_outputs(const DeviceMatrix& weights) {
-    const std::int64_t outputs = weights.rows(), of_cache = kSlabNumbers / weights.planes().stride;
-    if (!is_quantised(weights.type())) return std::min(outputs, kSlabOutputs);
-    return std::min({outputs, kSlabOutputs, std::max(of_cache / kSlabStep, std::int64_t{1}) * kSlabStep});
+  static bool has_factors(const Planned& planned) {
+    return form_for(planned.type(), {ProductPath::kLibrary}) == kHalfRows;
   }
 
-  // Outputs [first, first + count) into `out`, whose rows are out_stride apart.
-  void library_product(const DeviceMatrix& weights, std::int64_t first, std::int64_t count,
-                       const PreparedRows& rows, float* out, std::int64_t out_stride, bool adds) {
-    const WeightPlanes& planes = weights.planes();
-    LibraryProduct product{.type = weights.type(),
-                           .out = out,
-                           .outputs = count,
-                           .rows = rows.num_rows,
-                           .columns = rows.stride,
-                           .out_stride = out_stride,
-                           .adds = adds};
-    if (weights.type() == TensorType::kF32) {
-      product.weights = reinterpret_cast<const float*>(planes.low) + first * planes.stride;
-      product.activations = rows.floats;
-      return library_->multiply(stream_, product);
-    }
-    product.weights = reinterpret_cast<const std::uint16_t*>(planes.low) + first * planes.stride;
-    if (is_quantised(weights.type())) {
-      launch_expand(stream_, planes, first, count, scratch_.expanded.as<std::uint16_t>());
-      product.weights = scratch_.expanded.data();
-      product.type = TensorType::kF16;
-    }
-    const std::uint16_t* const activations = product.type == TensorType::kBF16 ? rows.bfloats : rows.halves;
-    for (std::int32_t part = 0; part < rows.num_parts; ++part) {
-      product.activations = activations + part * rows.part_stride;
-      library_->multiply(stream_, product);
-      product.adds = true;
-    }
-  }
-
-  static const float* factors_of(const DeviceMatrix& weights, const PreparedRows& rows) {
-    return form_for(weights.type(), {ProductPath::kLibrary}) == kHalfRows ? rows.half_factors : nullptr;
-  }
-
-  static FinishArguments finish_of(const Product& product, std::int64_t first_row, std::int64_t first,
-                                   std::int64_t count, const PreparedRows& rows) {
-    FinishArguments finish;
-    finish.factors = factors_of(*product.weights, rows);
-    finish.bias = product.bias == nullptr ? nullptr : product.bias + first;
-    finish.out = product.out + first_row * product.out_stride + first;
-    finish.out_stride = product.out_stride;
-    finish.count = count;
-    finish.num_rows = rows.num_rows;
-    finish.epilogue = product.epilogue;
-    return finish;
-  }
-
-  void multiply_by_library(const Planned& planned, std::int64_t first_row, const PreparedRows& rows) {
+  LibraryWay library_way(const Planned& planned) const {
     const Product& product = planned.product;
-    const bool is_linear = product.epilogue == Epilogue::kStore || product.epilogue == Epilogue::kAdd;
-    if (is_linear && product.bias == nullptr && factors_of(*product.weights, rows) == nullptr) {
-      return library_product(*product.weights, 0, product.weights->rows(), rows,
-                             product.out + first_row * product.out_stride, product.out_stride,
-                             product.epilogue == Epilogue::kAdd);
+    const std::int64_t outputs = product.weights->rows();
+    LibraryWay way;
+    if (planned.type() != TensorType::kF32) way.num_parts = static_cast<std::int32_t>(options_.half_parts);
+    const bool adds = product.epilogue == Epilogue::kAdd,
+               is_sum = (adds || product.epilogue == Epilogue::kStore) && !planned.is_gate &&
+                        product.bias == nullptr && !has_factors(planned);
+    way.is_finished = is_sum && way.num_parts == 1;
+    way.is_in_place = way.is_finished || (way.num_parts == 1 && !adds && !planned.is_gate);
+    way.sums = way.is_in_place ? product.out : scratch_.sums.as<float>();
+    way.sums_stride = way.is_in_place ? product.out_stride : outputs;
+    if (!way.is_in_place) {
+      const std::int64_t lines = scratch_.sums.bytes() / (4 * outputs);
+      way.rows_at_once = lines / way.num_parts / kFewestRowsBeside * kFewestRowsBeside;
+      OCTAVO_CHECK(way.rows_at_once > 0, "%lld outputs are more than reserved",
+                   static_cast<long long>(outputs));
     }
-    const std::int64_t outputs = product.weights->rows(), slab = slab_outputs(*product.weights);
-    for (std::int64_t first = 0; first < outputs; first += slab) {
-      const std::int64_t count = std::min(slab, outputs - first);
-      float* const result = scratch_.products.as<float>();
-      library_product(*product.weights, first, count, rows, result, count, false);
-      FinishArguments finish = finish_of(product, first_row, first, count, rows);
-      finish.product = result;
-      launch_finish(stream_, finish);
-    }
+    const std::int64_t of_cache = kExpandedNumbers / product.weights->planes().stride / kExpandedStep;
+    way.outputs_at_once =
+        is_quantised(planned.type()) ? std::max(of_cache, std::int64_t{1}) * kExpandedStep : outputs;
+    return way;
   }
 
-  // Gate and up of different types, or both by the library: a piece of outputs at a time, each into its own
-  // scratch.
-  void gate_up_in_pieces(std::span<const Planned> both, std::int64_t first_row, const InputRows& rows) {
-    const std::int64_t outputs = both[0].product.weights->rows();
-    const bool by_library =
-        both[0].plan.path == ProductPath::kLibrary && both[1].plan.path == ProductPath::kLibrary;
-    const std::int64_t slab =
-        by_library ? std::min(slab_outputs(*both[0].product.weights), slab_outputs(*both[1].product.weights))
-                   : outputs;
-    float* const results[] = {scratch_.products.as<float>(),
-                              scratch_.products.as<float>() + scratch_.products.bytes() / 8};
-    for (std::int64_t first = 0; first < outputs; first += slab) {
-      const std::int64_t count = std::min(slab, outputs - first);
-      FinishArguments finish = finish_of(both[0].product, first_row, first, count, rows.prepared);
-      for (std::size_t i = 0; i < 2 && by_library; ++i) {
-        library_product(*both[i].product.weights, first, count, rows.prepared, results[i], count, false);
+  static LibraryShape library_shape(const Planned& planned, const LibraryWay& way, std::int64_t rows,
+                                    std::int64_t outputs) {
+    return {.type = is_quantised(planned.type()) ? TensorType::kF16 : planned.type(),
+            .outputs = outputs,
+            .rows = rows * way.num_parts,
+            .columns = planned.product.weights->planes().stride,
+            .out_stride = way.sums_stride};
+  }
+
+  bool library_serves(const Planned& planned, std::int64_t num_rows) const {
+    const LibraryWay way = library_way(planned);
+    const std::int64_t num_outputs = planned.product.weights->rows();
+    for (const std::int64_t rows : {std::min(num_rows, way.rows_at_once), num_rows % way.rows_at_once}) {
+      for (const std::int64_t outputs :
+           {std::min(num_outputs, way.outputs_at_once), num_outputs % way.outputs_at_once}) {
+        if (rows > 0 && outputs > 0 && !library_->serves(library_shape(planned, way, rows, outputs)))
+          return false;
       }
-      for (std::size_t i = 0; i < 2 && !by_library; ++i) {
-        const Planned plain{{both[i].product.weights, nullptr, results[i], count, Epilogue::kStore},
-                            both[i].plan};
-        multiply_together({&plain, 1}, 0, rows);
+    }
+    return true;
+  }
+
+  // False: refused, and nothing is added to any result. What is to finish in place goes to `finishes`. `up`:
+  // of a gate, what stands in its `out` still lacks.
+  bool multiply_by_library(const Planned& planned, const PreparedRows& rows, FinishTargets& finishes,
+                           const FinishTarget& up = {}) {
+    const LibraryWay way = library_way(planned);
+    const bool is_repeatable = planned.product.epilogue != Epilogue::kAdd && !planned.is_gate;
+    OCTAVO_CHECK(is_repeatable || rows.num_rows <= way.rows_at_once,
+                 "%d rows that read their result in pieces", rows.num_rows);
+    for (std::int64_t first = 0; first < rows.num_rows; first += way.rows_at_once) {
+      const PreparedRows some = rows_from(rows, first, std::min(way.rows_at_once, rows.num_rows - first));
+      if (!sum_by_library(planned, way, some)) return false;
+      if (way.is_finished) continue;
+      FinishTarget target = finish_of({rows_from(planned.product, first), planned.is_gate}, up);
+      target.sums = way.sums, target.sums_stride = way.sums_stride, target.num_parts = way.num_parts;
+      if (has_factors(planned)) target.factors = some.half_factors;
+      if (target.up_factors != nullptr) target.up_factors += first;
+      FinishTargets here;
+      FinishTargets& targets = way.is_in_place ? finishes : here;
+      if (targets.count == kMostTargets) launch_finish(stream_, std::exchange(targets, {}), some.num_rows);
+      targets.targets[targets.count++] = target;
+      if (!way.is_in_place) launch_finish(stream_, here, some.num_rows);
+    }
+    return true;
+  }
+
+  bool sum_by_library(const Planned& planned, const LibraryWay& way, const PreparedRows& rows) {
+    const WeightPlanes& planes = planned.product.weights->planes();
+    const bool is_expanded = is_quantised(planned.type());
+    for (std::int64_t first = 0; first < planes.rows; first += way.outputs_at_once) {
+      const std::int64_t count = std::min(way.outputs_at_once, planes.rows - first);
+      LibraryProduct product{.shape = library_shape(planned, way, rows.num_rows, count),
+                             .weights = planes.low,
+                             .out = way.sums + first,
+                             .adds = planned.product.epilogue == Epilogue::kAdd && way.is_finished};
+      if (is_expanded) {
+        launch_expand(stream_, planes, first, count, scratch_.expanded.as<std::uint16_t>());
+        product.weights = scratch_.expanded.data();
       }
-      finish.up_factors = factors_of(*both[1].product.weights, rows.prepared);
-      if (!by_library) finish.factors = finish.up_factors = nullptr;  // own kernels have applied them
-      finish.product = results[0];
-      finish.up = results[1];
-      finish.up_bias = both[1].product.bias == nullptr ? nullptr : both[1].product.bias + first;
-      launch_finish(stream_, finish);
+      switch (product.shape.type) {
+        case TensorType::kF32: product.activations = rows.floats; break;
+        case TensorType::kBF16: product.activations = rows.bfloats; break;
+        default: product.activations = rows.halves;
+      }
+      if (!library_->multiply(stream_, product)) return false;
     }
+    return true;
   }
 
-  // ---- scratch
-
-  Result<void> take(DeviceMemory& memory, std::int64_t bytes) {
-    Result<DeviceMemory> taken = DeviceMemory::allocate(bytes, "the working memory of matrix products");
-    if (!taken) return taken.error();
-    memory = std::move(taken).value();
-    return {};
-  }
-
-  Result<void> reserve_rows(const StepShape& shape) {
-    const std::int64_t numbers = most_rows_ * most_columns_;
-    const std::int64_t half_bytes = numbers * 2 * static_cast<std::int64_t>(options_.half_parts);
-    if (shape.has_unquantised_weights || library_ != nullptr) {
-      OCTAVO_TRY_VOID(take(scratch_.halves, half_bytes));
-      OCTAVO_TRY_VOID(take(scratch_.half_factors, most_rows_ * 4));
-    }
-    if (shape.has_unquantised_weights) {
-      OCTAVO_TRY_VOID(take(scratch_.bfloats, half_bytes));
-      OCTAVO_TRY_VOID(take(scratch_.floats, numbers * 4));
-    }
-    if (!shape.has_quantised_weights) return {};
-    const std::int64_t group_scales = filled_up_rows(most_rows_) * (most_columns_ / kGroupColumns);
-    OCTAVO_TRY_VOID(take(scratch_.integers, numbers * 2));
-    OCTAVO_TRY_VOID(take(scratch_.integer_scales, group_scales * 4));
-    return take(scratch_.integer_sums, group_scales * 8);
-  }
-
-  // At most wanted_blocks() for each target of a launch; and for each row tile, where splits do not depend on
-  // their number.
-  Result<void> reserve_sums() {
-    const std::int64_t tiles = kMostTargets * wanted_blocks(options_);
-    const std::int64_t rows = options_.deterministic ? kSplitRows : kMostTileRows;
-    OCTAVO_TRY_VOID(take(scratch_.partials, tiles * rows * kMostTileOutputs * 4));
-    OCTAVO_TRY_VOID(take(scratch_.counters, tiles * (2 * kSplitRows / kMostTileRows) * 4));
-    stream_.fill(scratch_.counters.data(), 0, scratch_.counters.bytes());
-    return {};
-  }
-
-  Result<void> reserve_library(const StepShape& shape) {
-    const std::int64_t outputs = std::max(
-        {std::int64_t{shape.feed_forward_length}, std::int64_t{shape.vocabulary_size}, most_columns_});
-    const std::int64_t most = library_ != nullptr ? std::max(std::min(outputs, kSlabOutputs),
-                                                             std::int64_t{shape.feed_forward_length})
-                                                  : std::int64_t{shape.feed_forward_length};
-    OCTAVO_TRY_VOID(take(scratch_.products, 2 * most_rows_ * most * 4));
-    if (library_ == nullptr || !shape.has_quantised_weights) return {};
-    return take(scratch_.expanded, std::max(kSlabNumbers, kSlabStep * most_columns_) * 2);
+  // But for the sums and their factors. `up`: of a gate, what stands in its `out` still lacks.
+  static FinishTarget finish_of(const Planned& planned, const FinishTarget& up) {
+    const Product& product = planned.product;
+    FinishTarget target;
+    target.bias = product.bias;
+    target.up_factors = up.factors, target.up_bias = up.bias;
+    target.out = product.out, target.out_stride = product.out_stride;
+    target.outputs = product.weights->rows();
+    target.epilogue = product.epilogue;
+    target.is_gate = planned.is_gate;
+    return target;
   }
 
   Stream& stream_;
   const ProductOptions options_;
   std::unique_ptr<LibraryProducts> library_;
-  Scratch scratch_;
-  std::int32_t most_rows_ = 0;
-  std::int64_t most_columns_ = 0;
+  ProductScratch scratch_;
 };
 
 }  // namespace
 
-std::int32_t deal_tiles(ProductTargets& targets, std::int64_t outputs_of_tile, std::int32_t row_tiles) {
-  if (targets.is_gate_up != 0) outputs_of_tile /= 2;
-  std::int32_t num_blocks = 0, num_partials = 0;
-  for (int i = 0; i < (targets.is_gate_up != 0 ? 1 : targets.count); ++i) {
-    ProductTarget& target = targets.targets[i];
-    target.num_tiles = static_cast<std::int32_t>(num_pieces(target.planes.rows, outputs_of_tile));
-    target.first_block = num_blocks;
-    target.first_partial = num_partials;
-    num_blocks += target.num_tiles * target.splits;
-    if (target.splits > 1) num_partials += target.num_tiles * target.splits * row_tiles;
-  }
-  return num_blocks;
-}
-
-ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t outputs, std::int64_t columns,
-                         const ProductOptions& options) {
-  const bool has_library = options.library != nullptr && !options.deterministic;
-  if (type == TensorType::kF32) {
-    if (has_library && rows > kVectorRows) return {ProductPath::kLibrary};
-    return vector_plan(type, rows, columns, options);
-  }
-  if (options.deterministic && !is_quantised(type)) return tiles_plan(type, rows, outputs, columns, options);
-  if (rows <= (is_quantised(type) ? kMostVectorRowsQuantised : kMostVectorRows))
-    return vector_plan(type, rows, columns, options);
-  const std::int32_t library_rows = is_quantised(type) ? kLibraryRowsQuantised : kLibraryRows;
-  if (has_library && rows >= library_rows) return {ProductPath::kLibrary};
-  return tiles_plan(type, rows, outputs, columns, options);
-}
-
 Result<std::unique_ptr<MatrixProducts>> MatrixProducts::create(Stream& stream,
                                                                const ProductOptions& options) {
   std::unique_ptr<LibraryProducts> library;
-  if (options.library != nullptr && !options.deterministic) {
+  if (uses_library(options)) {
     Result<std::unique_ptr<LibraryProducts>> created = LibraryProducts::create(options.library);
     if (!created) return created.error();
     library = std::move(created).value();

@@ -11,14 +11,17 @@
 //   tiles    More rows, and always of unquantised weights with `deterministic`: tensor cores. Quantised
 //            weights meet the same integers as above. Float16 and bfloat16 weights meet activations of one
 //            such number, or of two whose sum has 22 (bfloat16: 16) bits (`HalfParts`).
-//   library  many rows: cuBLASLt; quantised weights are expanded in pieces that stay in the second-level
-//            cache. Left out without a handle, and with `deterministic`.
+//   library  many rows: cuBLASLt, one call for all outputs of unquantised weights, the parts of activations
+//            stacked as rows, its sums where the result stands; quantised weights are expanded in pieces that
+//            stay in the second-level cache. Left out without a handle, and with `deterministic`. What the
+//            library refuses goes by the other two, from then on; notice() tells.
 // Float32 weights know vector and library only; without a library they go eight rows at a time.
 //
 // Numbers. Every output is summed up in an order that depends on its weights' shape, the way and nothing
 // else; in tiles and vectors a row's result does not depend on the other rows, and of quantised weights both
-// give the same bits. Which way is taken depends on the number of rows, but for `deterministic`. A float16
-// operand is scaled by a power of two for each row, so that no finite activation overflows.
+// give the same bits. Two parts of an activation are two rows, whose sums are added. Which way is taken
+// depends on the number of rows, but for `deterministic`. A float16 operand is scaled by a power of two for
+// each row, so that no finite activation overflows.
 //
 // Ownership: matrices own their device memory; a MatrixProducts owns its scratch, sized by reserve(), and
 // allocates nothing in a product. Thread: one. Errors: of preparing and reserving as Results; in a product
@@ -28,6 +31,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
 
 #include "engine/base/result.h"
 #include "kernels/backend.h"
@@ -132,6 +136,8 @@ class MatrixProducts {
   // Scratch for all products of a step of this shape. Waits for the stream first. Error: kOutOfMemory.
   virtual Result<void> reserve(const StepShape& shape) = 0;
   virtual std::int64_t scratch_bytes() const = 0;
+  // What goes by slower kernels than it might, as a sentence for a person; else empty.
+  virtual std::string notice() const = 0;
 
   // The products of one input; neighbours of one type and of the same way share a launch. REQUIRES: as many
   // columns in each.

@@ -8,8 +8,9 @@
 // A block is four warps of 16 outputs each; they share the activations of a chunk, which are brought into
 // shared memory while the chunk before is multiplied.
 //
-// Numbers: an output is summed up in steps of 16 columns, in one order; of an activation's two parts the
-// first comes first. Splits of the inner dimension are added in ascending order, whichever block does it.
+// Numbers: an output is summed up in steps of 16 columns, in one order. Splits of the inner dimension are
+// added in ascending order, whichever block does it. Of an activation in two parts each is a row of a tile,
+// and their sums are added where the result is stored.
 #include <cstdint>
 
 #include "kernels/cuda/matmul/matmul_kernels.h"
@@ -56,8 +57,8 @@ class LaneGroup {
   uint4 octets_[kOctets];
 };
 
-// A chunk's activations in shared memory: [stage][part][octet][row][lane of a row], eight numbers at each
-// place. Lanes are turned by the octet, so that neither copies nor loads of a warp meet in a bank.
+// A chunk's activations in shared memory: [stage][octet][row][lane of a row], eight numbers at each place.
+// Lanes are turned by the octet, so that neither copies nor loads of a warp meet in a bank.
 template <class Shape>
 class ChunkRows {
  public:
@@ -67,10 +68,8 @@ class ChunkRows {
   // two.
   __device__ ChunkRows(const PreparedRows& rows, std::int64_t first_row, uint4* shared)
       : shared_(shared),
-        part_stride_(rows.part_stride),
         stride_(rows.stride),
-        num_parts_(rows.num_parts),
-        num_rows_(static_cast<int>(rows.num_rows - first_row)) {
+        num_rows_(static_cast<int>(rows.num_rows * rows.num_parts - first_row)) {
     const int thread = static_cast<int>(threadIdx.x), octet = thread % kOctets,
               lane = thread / (2 * kOctets) % kLanesOfRow;
     row_ = thread / static_cast<int>(kWarp) * 2 + thread / kOctets % 2;
@@ -80,10 +79,7 @@ class ChunkRows {
         (Shape::kType == TensorType::kBF16 ? rows.bfloats : rows.halves) + first_row * rows.stride + column_;
   }
 
-  __device__ int num_parts() const { return num_parts_; }
-  __device__ const uint4* part(int stage, int part) const {
-    return shared_ + (stage * num_parts_ + part) * kPlaces;
-  }
+  __device__ const uint4* of_stage(int stage) const { return shared_ + stage * kPlaces; }
   __device__ static int place_of(int octet, int row, int lane) {
     return (octet * Shape::kRows + row) * kLanesOfRow + (lane + octet) % kLanesOfRow;
   }
@@ -91,26 +87,21 @@ class ChunkRows {
   // Begins to bring in a chunk; zeros beyond the last row and column.
   __device__ void copy(int chunk, int stage) const {
     const bool has_column = chunk * kTileColumns + column_ < stride_;
-#pragma unroll 1
-    for (int part = 0; part < num_parts_; ++part) {
-      const std::uint16_t* const numbers =
-          source_ + part * part_stride_ + static_cast<std::int64_t>(chunk) * kTileColumns;
-      uint4* const target = shared_ + (stage * num_parts_ + part) * kPlaces + place_;
+    const std::uint16_t* const numbers = source_ + static_cast<std::int64_t>(chunk) * kTileColumns;
+    uint4* const target = shared_ + stage * kPlaces + place_;
 #pragma unroll
-      for (int eight = 0; eight < Shape::kEights; ++eight) {
-        const int row = eight * 8 + row_;
-        const bool is_there = has_column && row < num_rows_;
-        copy_async_16(target + eight * 8 * kLanesOfRow, is_there ? numbers + row * stride_ : source_,
-                      is_there);
-      }
+    for (int eight = 0; eight < Shape::kEights; ++eight) {
+      const int row = eight * 8 + row_;
+      const bool is_there = has_column && row < num_rows_;
+      copy_async_16(target + eight * 8 * kLanesOfRow, is_there ? numbers + row * stride_ : source_, is_there);
     }
   }
 
  private:
   uint4* shared_;
   const std::uint16_t* source_;  // of row 0 and chunk 0
-  std::int64_t part_stride_, stride_;
-  int num_parts_, num_rows_;
+  std::int64_t stride_;
+  int num_rows_;
   int row_, column_, place_;  // of the first of what this thread copies
 };
 static_assert(kTileThreads == 8 * kOctets * kLanesOfRow, "a thread for each place of eight rows");
@@ -145,19 +136,8 @@ class WarpTile {
     }
   }
 
-  __device__ void multiply(const Weights& loaded, const ChunkRows<Shape>& activations, int stage) {
-#pragma unroll 1
-    for (int part = 0; part < activations.num_parts(); ++part)
-      multiply_part(loaded, activations.part(stage, part));
-  }
-
-  __device__ TileSums<Shape>& sums() { return sums_; }
-
- private:
-  __device__ static int lane() { return TileSums<Shape>::lane(); }
-
   // An octet of columns is two steps.
-  __device__ void multiply_part(const Weights& loaded, const uint4* chunk) {
+  __device__ void multiply(const Weights& loaded, const ChunkRows<Shape>& activations, int stage) {
 #pragma unroll
     for (int octet = 0; octet < kOctets; ++octet) {
       std::uint32_t weights[Shape::kSixteens][2][4];
@@ -171,7 +151,8 @@ class WarpTile {
           weights[i][step][2] = upper[2 * step + 1], weights[i][step][3] = lower[2 * step + 1];
         }
       }
-      const uint4* const mine = chunk + ChunkRows<Shape>::place_of(octet, lane() / 4, lane() % 4);
+      const uint4* const mine =
+          activations.of_stage(stage) + ChunkRows<Shape>::place_of(octet, lane() / 4, lane() % 4);
 #pragma unroll
       for (int j = 0; j < Shape::kEights; ++j) {
         const uint4 numbers = mine[j * 8 * kLanesOfRow];
@@ -190,6 +171,11 @@ class WarpTile {
       }
     }
   }
+
+  __device__ TileSums<Shape>& sums() { return sums_; }
+
+ private:
+  __device__ static int lane() { return TileSums<Shape>::lane(); }
 
   const ProductTargets& targets_;
   const BlockPlace& place_;
@@ -215,7 +201,8 @@ __global__ void __launch_bounds__(kTileThreads, (TileShape<kType, kRowEights>::k
   static_assert(TileSums<Shape>::kSharedNumbers * sizeof(float) <=
                 Shape::kStages * Shape::kRows * kTileColumns * sizeof(std::uint16_t));
   const float* const factors = kType == TensorType::kBF16 ? nullptr : rows.half_factors;
-  if (tile.sums().sum_of_splits(scratch)) tile.sums().store(rows, factors, dynamic_shared<float>());
+  if (tile.sums().sum_of_splits(scratch))
+    tile.sums().store(rows, factors, rows.num_parts, dynamic_shared<float>());
 }
 
 using TilesKernel = void (*)(const ProductTargets, const PreparedRows, const SplitScratch);
@@ -231,10 +218,10 @@ TilesKernel tiles_kernel(int tile_rows) {
 void launch_float_tiles(Stream& stream, TensorType type, int tile_rows, const ProductTargets& targets,
                         const PreparedRows& rows, const SplitScratch& scratch) {
   ProductTargets dealt = targets;
-  const unsigned row_tiles = num_pieces(rows.num_rows, tile_rows);
+  const unsigned row_tiles = num_pieces(std::int64_t{rows.num_rows} * rows.num_parts, tile_rows);
   const std::int32_t num_blocks =
       deal_tiles(dealt, tile_outputs(false, tile_rows), static_cast<std::int32_t>(row_tiles));
-  const int numbers = kFloatStages * rows.num_parts * tile_rows * kTileColumns;
+  const int numbers = kFloatStages * tile_rows * kTileColumns;
   launch(type == TensorType::kF16 ? tiles_kernel<TensorType::kF16>(tile_rows)
                                   : tiles_kernel<TensorType::kBF16>(tile_rows),
          {.grid = dim3(static_cast<unsigned>(num_blocks), row_tiles),

@@ -294,7 +294,7 @@ __global__ void __launch_bounds__(kTileThreads, integer_tiles_at_once(8 * kRowEi
     if (pair == section_end) tile.end_section(), section_end += sections.length;
   });
   tile.end_section();
-  if (tile.totals().sum_of_splits(scratch)) tile.totals().store(rows, nullptr, dynamic_shared<float>());
+  if (tile.totals().sum_of_splits(scratch)) tile.totals().store(rows, nullptr, 1, dynamic_shared<float>());
 }
 
 struct IntegerTilesKernel {

@@ -2,8 +2,10 @@
 // others; they use matmul.h. All pointers are to device memory.
 #pragma once
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 
 #include "engine/base/result.h"
 #include "kernels/cuda/matmul/matmul.h"
@@ -14,17 +16,17 @@
 namespace octavo::kernels::cuda {
 
 // The input rows, gathered and normalised, in the forms that the products of one call need. Columns are
-// filled up with zeros.
+// filled up with zeros. Of activations in two 16-bit numbers each part is a row to a product; whoever stores
+// the results adds those of neighbours.
 struct PreparedRows {
   std::int32_t num_rows = 0;
-  std::int32_t num_parts = 1;    // 16-bit numbers that stand for one activation: their sum
-  std::int64_t stride = 0;       // columns, filled up
-  std::int64_t part_stride = 0;  // numbers from part to part
-  float* floats = nullptr;       // [rows][stride]
-  // Float16 [parts][rows][stride], row r times 1 / half_factors[r], a power of two
+  std::int32_t num_parts = 1;  // 16-bit numbers that stand for one activation: their sum
+  std::int64_t stride = 0;     // columns, filled up
+  float* floats = nullptr;     // [rows][stride]
+  // Float16 [rows][parts][stride], those of row r times 1 / half_factors[r], a power of two
   std::uint16_t* halves = nullptr;
   float* half_factors = nullptr;     // [rows]
-  std::uint16_t* bfloats = nullptr;  // bfloat16 [parts][rows][stride]
+  std::uint16_t* bfloats = nullptr;  // bfloat16 [rows][parts][stride]
   // Activation::kInt16: 256 * high + low, both signed bytes: [rows][high 0..15, high 16..31, low 0..15,
   // low 16..31][groups] of 16 bytes each, so that a warp's loads stand side by side; scales, and sums of the
   // first and of the last 16 integers, [groups][scale_stride], zeros behind the last row.
@@ -139,48 +141,85 @@ void launch_float_tiles(Stream& stream, TensorType type, int tile_rows, const Pr
 void launch_integer_tiles(Stream& stream, TensorType type, int tile_rows, const ProductTargets& targets,
                           const PreparedRows& rows, const SplitScratch& scratch);
 
+// ---- product_plan.cu: beside plan_product
+
+inline constexpr std::int32_t kSplitRows =
+    128;  // at once, where a fixed number of splits meets any number of rows
+
+// Of one product's tiles: enough for the whole device.
+constexpr std::int64_t wanted_blocks(const ProductOptions& options) {
+  return 2 * std::int64_t{options.num_multiprocessors};
+}
+constexpr bool uses_library(const ProductOptions& options) {
+  return options.library != nullptr && !options.deterministic;
+}
+// By tiles, whatever the number of rows. Gate and up in one launch have twice the outputs of each.
+ProductPlan tiles_plan(TensorType type, std::int32_t rows, std::int64_t outputs, std::int64_t columns,
+                       const ProductOptions& options);
 // Deals blocks to the targets of a launch of tiles. The number of blocks.
 std::int32_t deal_tiles(ProductTargets& targets, std::int64_t outputs_of_tile, std::int32_t row_tiles);
+
+// ---- the library, and what stands around its products
 
 // Expands weight rows [first, first + count) of a quantised matrix to float16 [count][stride].
 void launch_expand(Stream& stream, const WeightPlanes& planes, std::int64_t first, std::int64_t count,
                    std::uint16_t* out);
 
-// What follows the library: out = epilogue(factors[row] * product + bias), for one piece of outputs. With
-// `up` both are factored and biased, and out = epilogue(product) * up, an activation.
-struct FinishArguments {
-  const float* product = nullptr;  // [rows][count]
-  const float* up = nullptr;       // the same, or null
+// What becomes of the library's sums of one product: out = epilogue(factors[row] * sum + bias). A gate is
+// multiplied with what stands in `out`: out = epilogue(...) * (up_factors[row] * out + up_bias).
+struct FinishTarget {
+  const float* sums = nullptr;     // [rows][parts][outputs], which are added; of one part it may be `out`
   const float* factors = nullptr;  // [rows], or null: 1
+  const float* bias = nullptr;     // [outputs], or null
   const float* up_factors = nullptr;
-  const float* bias = nullptr;  // [count], or null
   const float* up_bias = nullptr;
   float* out = nullptr;
-  std::int64_t out_stride = 0, count = 0;
-  std::int32_t num_rows = 0;
+  std::int64_t sums_stride = 0, out_stride = 0, outputs = 0;
+  std::int32_t num_parts = 1;
+  std::int32_t first_block = 0;
   Epilogue epilogue = Epilogue::kStore;
-  std::uint8_t padding[3] = {};
+  bool is_gate = false;
+  std::uint8_t padding[6] = {};
 };
-void launch_finish(Stream& stream, const FinishArguments& arguments);
+
+struct FinishTargets {
+  FinishTarget targets[kMostTargets];
+  std::int32_t count = 0;
+  std::int32_t padding = 0;
+};
+// REQUIRES: targets do not depend on each other.
+void launch_finish(Stream& stream, const FinishTargets& targets, std::int32_t num_rows);
+
+// All of a product that the choice of an algorithm depends on. Both operands of `type` (kF16, kBF16, kF32).
+struct LibraryShape {
+  TensorType type = TensorType::kF16;
+  std::int64_t outputs = 0, rows = 0, columns = 0, out_stride = 0;
+  auto operator<=>(const LibraryShape&) const = default;
+};
 
 // out[rows][outputs] = (adds: out +) activations[rows][columns] * weights[outputs][columns], sums in float.
-// Both operands of `type` (kF16, kBF16, kF32), rows `columns` elements apart, rows of `out` out_stride.
+// Operands have rows `columns` elements apart, `out` has rows out_stride apart.
 struct LibraryProduct {
-  TensorType type = TensorType::kF16;
+  LibraryShape shape;
   const void* weights = nullptr;
   const void* activations = nullptr;
   float* out = nullptr;
-  std::int64_t outputs = 0, rows = 0, columns = 0, out_stride = 0;
   bool adds = false;
 };
 
-// Products of cuBLASLt on one stream. The choice of an algorithm is remembered for each shape.
+// Products of cuBLASLt on one stream. Algorithms are chosen for a few numbers of rows, the powers of two from
+// 16 on, and serve any number up to theirs. What the library refuses, be it to find an algorithm or to start
+// one, it is not asked for again.
 class LibraryProducts {
  public:
   static Result<std::unique_ptr<LibraryProducts>> create(cublasLtHandle_t library);
   virtual ~LibraryProducts() = default;
   virtual std::int64_t scratch_bytes() const = 0;
-  virtual void multiply(Stream& stream, const LibraryProduct& product) = 0;
+  // Whether there is an algorithm for these products.
+  virtual bool serves(const LibraryShape& shape) = 0;
+  // False: refused; nothing was started. An error of the device stays, and shows in what is started next.
+  virtual bool multiply(Stream& stream, const LibraryProduct& product) = 0;
+  virtual std::int64_t num_refused() const = 0;  // shapes, of so few numbers of rows
 };
 
 }  // namespace octavo::kernels::cuda

@@ -15,9 +15,8 @@ inline constexpr unsigned kNormChains = 512;
 // `add(sum, value)` gives the next sum. Every thread gets the result.
 template <unsigned kThreads, class Add>
 __device__ inline float row_sum(const float* values, std::int64_t columns, Add add) {
-  static_assert(kNormChains % kThreads == 0 && kThreads % kWarp == 0);
-  constexpr unsigned kOfThread = kNormChains / kThreads, kParts = kNormChains / kWarp;
-  __shared__ float parts[kParts];
+  static_assert(kNormChains % kThreads == 0 && kThreads % kWarp == 0 && kNormChains <= kWarp * kWarp);
+  constexpr unsigned kOfThread = kNormChains / kThreads;
   float sums[kOfThread] = {};
 #pragma unroll(8 / kOfThread)
   for (std::int64_t first = threadIdx.x; first < columns; first += kNormChains) {
@@ -27,16 +26,7 @@ __device__ inline float row_sum(const float* values, std::int64_t columns, Add a
       if (column < columns) sums[i] = add(sums[i], values[column]);
     }
   }
-#pragma unroll
-  for (unsigned i = 0; i < kOfThread; ++i) {
-    const float sum = warp_sum(sums[i]);
-    if (threadIdx.x % kWarp == 0) parts[(i * kThreads + threadIdx.x) / kWarp] = sum;
-  }
-  __syncthreads();
-  const unsigned lane = threadIdx.x % kWarp;
-  const float result = warp_sum(lane < kParts ? parts[lane] : 0.0f);
-  __syncthreads();  // the next call writes `parts` again
-  return result;
+  return block_combination<warp_sum>(sums, 0.0f);
 }
 
 template <unsigned kThreads>

@@ -19,7 +19,7 @@ inline constexpr int kTileWarps = kTileThreads / static_cast<int>(kWarp);
 // What a block works on. `place` of an output means its place in the block.
 struct BlockPlace {
   int target, tile, split, outputs;
-  std::int64_t first_row;  // input row
+  std::int64_t first_row;  // input row; of rows in parts, counted by parts
 
   // Weight row of a place; gate and up take turns by eights. Beyond the last row it is the last one again.
   __device__ std::int64_t weight_row(const ProductTargets& targets, int place) const {
@@ -136,8 +136,9 @@ class TileSums {
 
   // Through shared memory, so that what becomes of a sum is one short loop: written out for each of a
   // thread's sums it would be more code than the instruction cache holds, run once, and take longer than the
-  // product itself. `factors` of rows, or null: 1.
-  __device__ void store(const PreparedRows& rows, const float* factors, float* shared) const {
+  // product itself. `factors` of rows, or null: 1. `num_parts` neighbouring rows of the tile are one of the
+  // result, their sums added.
+  __device__ void store(const PreparedRows& rows, const float* factors, int num_parts, float* shared) const {
     __syncthreads();  // every warp has done with the activations
 #pragma unroll
     for (int i = 0; i < Shape::kSixteens; ++i) {
@@ -151,23 +152,27 @@ class TileSums {
       }
     }
     __syncthreads();
-    const int num_pairs = Shape::kRows * Shape::kOutputs / 2;
+    const int num_pairs = Shape::kRows / num_parts * (Shape::kOutputs / 2);
 #pragma unroll 1
     for (int i = static_cast<int>(threadIdx.x); i < num_pairs; i += kTileThreads) {
       const int row = i / (Shape::kOutputs / 2), pair = i % (Shape::kOutputs / 2);
-      store_pair(rows, factors, row, pair / 8 * 16 + pair % 8, shared + row * kPitch);
+      store_pair(rows, factors, num_parts, row, pair / 8 * 16 + pair % 8, shared + row * num_parts * kPitch);
     }
   }
 
  private:
   // Two outputs that stand eight places apart, which are gate and up of one.
-  __device__ void store_pair(const PreparedRows& rows, const float* factors, int row_of_tile, int place,
-                             const float* numbers) const {
-    const std::int64_t row = place_.first_row + row_of_tile, first = place_.output(targets_, place);
+  __device__ void store_pair(const PreparedRows& rows, const float* factors, int num_parts, int row_of_tile,
+                             int place, const float* numbers) const {
+    const std::int64_t row = place_.first_row / num_parts + row_of_tile,
+                       first = place_.output(targets_, place);
     if (row >= rows.num_rows) return;
     const ProductTarget& target = targets_.targets[place_.target];
     const float factor = factors == nullptr ? 1.0f : factors[row];
-    const float upper = numbers[place] * factor, lower = numbers[place + 8] * factor;
+    float upper = numbers[place], lower = numbers[place + 8];
+    for (int part = 1; part < num_parts; ++part)
+      upper += numbers[part * kPitch + place], lower += numbers[part * kPitch + place + 8];
+    upper *= factor, lower *= factor;
     if (targets_.is_gate_up != 0) {
       if (first < target.planes.rows) store_gate_up(targets_, row, first, upper, lower);
       return;

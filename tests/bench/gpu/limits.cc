@@ -58,14 +58,13 @@ Result<void> measure_peak(Bench& bench, LibraryProducts& library, TensorType typ
   const std::string edge = std::to_string(size);
   const std::string name = std::string("cuBLASLt ") + (is_half ? "f16 " : "bf16 ") + edge + " x " + edge +
                            " x " + edge + ", float result";
-  const kernels::cuda::LibraryProduct product{.type = type,
-                                              .weights = a.data(),
-                                              .activations = b.data(),
-                                              .out = c.as<float>(),
-                                              .outputs = size,
-                                              .rows = size,
-                                              .columns = size,
-                                              .out_stride = size};
+  const kernels::cuda::LibraryProduct product{
+      .shape = {.type = type, .outputs = size, .rows = size, .columns = size, .out_stride = size},
+      .weights = a.data(),
+      .activations = b.data(),
+      .out = c.as<float>()};
+  if (!library.multiply(bench.stream(), product))
+    return Error{ErrorCode::kDevice, "cuBLASLt refused a product of " + edge + " rows"};
   OCTAVO_TRY_VOID(bench.measure({{limit(name, 0, 2 * wide * wide * wide),
                                   [&](std::int64_t) { library.multiply(bench.stream(), product); }}},
                                 bench.stream_timer()));

@@ -18,6 +18,7 @@ using hipblasLtMatmulPreference_t = cublasLtMatmulPreference_t;
 using hipblasLtMatmulAlgo_t = cublasLtMatmulAlgo_t;
 using hipblasLtMatmulHeuristicResult_t = cublasLtMatmulHeuristicResult_t;
 inline constexpr hipblasStatus_t HIPBLAS_STATUS_SUCCESS = CUBLAS_STATUS_SUCCESS;
+inline constexpr hipblasStatus_t HIPBLAS_STATUS_NOT_SUPPORTED = CUBLAS_STATUS_NOT_SUPPORTED;
 inline constexpr hipblasOperation_t HIPBLAS_OP_T = CUBLAS_OP_T;
 inline constexpr hipblasComputeType_t HIPBLAS_COMPUTE_32F = CUBLAS_COMPUTE_32F;
 inline constexpr hipDataType HIP_R_32F = CUDA_R_32F, HIP_R_16F = CUDA_R_16F, HIP_R_16BF = CUDA_R_16BF;

@@ -1,7 +1,9 @@
 // Takes the place of tests/emulation/emulation.h where tests/cuda is built for a real device
 // (octavo_cuda_device_tests, octavo_cuda_engine_tests): it has no violations to tell, for compute-sanitizer
-// finds them, and nothing to heal.
+// finds them, and nothing to heal. Tests see by OCTAVO_ON_DEVICE that nobody counts launches.
 #pragma once
+
+#define OCTAVO_ON_DEVICE
 
 #include <string>
 #include <vector>
