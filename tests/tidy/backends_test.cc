@@ -69,6 +69,7 @@ const std::map<std::string, std::string>& operations() {
 const std::set<std::string>& properties() {
   static const std::set<std::string> kNames = {"name",
                                                "isa",
+                                               "notice",
                                                "num_threads",
                                                "status",
                                                "device_bytes",

@@ -60,7 +60,6 @@ __device__ inline void meet_lanes() {
 #define cudaDriverGetVersion hipDriverGetVersion
 #define cudaErrorInvalidConfiguration hipErrorInvalidConfiguration
 #define cudaErrorMemoryAllocation hipErrorOutOfMemory
-#define cudaErrorUnknown hipErrorUnknown
 #define cudaError_t hipError_t
 #define cudaEventCreateWithFlags hipEventCreateWithFlags
 #define cudaEventDefault hipEventDefault
