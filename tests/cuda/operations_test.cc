@@ -199,12 +199,14 @@ TEST(CudaOperations, AStepMayHaveMoreTokensThanAGridIsHigh) {
 
   TestStream stream;
   const DeviceArray<float> sums(product), scales(factors), out(std::vector<float>(kTokens * 2, -1.0f));
-  launch_finish(stream.get(), {.product = sums.data(),
-                               .factors = scales.data(),
-                               .out = out.data(),
-                               .out_stride = 2,
-                               .count = 2,
-                               .num_rows = kTokens});
+  FinishTargets targets;
+  targets.targets[targets.count++] = {.sums = sums.data(),
+                                      .factors = scales.data(),
+                                      .out = out.data(),
+                                      .sums_stride = 2,
+                                      .out_stride = 2,
+                                      .outputs = 2};
+  launch_finish(stream.get(), targets, kTokens);
   stream.finish();
   EXPECT_EQ(out.read(), finished);
 }
