@@ -47,15 +47,16 @@ Result<void> reserve_splits(ProductScratch& scratch, Stream& stream, const Produ
   return {};
 }
 
-// Of a gate, and as wide as the residual stream; of two parts all, some rows at a time where a row is wider
-// than these. Own kernels need it for the gate alone.
+// Of a gate, and as wide as the residual stream: these are never summed in pieces, which are multiples of
+// eight rows. Of two parts all, some rows at a time where a row is wider than these. Own kernels need it for
+// the gate alone.
 Result<void> reserve_sums(ProductScratch& scratch, const StepShape& shape, const ProductOptions& options) {
-  std::int64_t numbers = std::int64_t{scratch.most_rows} * shape.feed_forward_length;
+  const std::int64_t rows = filled_up_rows(scratch.most_rows);
+  std::int64_t numbers = rows * shape.feed_forward_length;
   if (uses_library(options)) {
     const std::int64_t widest = std::max(scratch.most_columns, std::int64_t{shape.vocabulary_size});
-    numbers =
-        num_parts(options) * std::max({numbers, std::int64_t{scratch.most_rows} * shape.embedding_length,
-                                       kFewestRowsBeside * widest});
+    numbers = num_parts(options) *
+              std::max({numbers, rows * shape.embedding_length, kFewestRowsBeside * widest});
   }
   OCTAVO_TRY_VOID(take(scratch.sums, numbers * 4));
   if (!uses_library(options) || !shape.has_quantised_weights) return {};
