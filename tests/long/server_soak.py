@@ -270,12 +270,13 @@ def main():
     for client in clients:
         client.join()
 
+    # What a client that left asked for may only now come to the engine, after its prompt was read.
     deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and not failures:
-        if server.metric("vllm:num_requests_running") == server.metric("vllm:num_requests_waiting") == 0:
-            break
+    usage = None
+    while server.process.poll() is None and not failures and usage != 0 and time.monotonic() < deadline:
         time.sleep(0.2)
-    usage = server.metric("vllm:kv_cache_usage_perc") if server.process.poll() is None else None
+        is_idle = server.metric("vllm:num_requests_running") == server.metric("vllm:num_requests_waiting") == 0
+        usage = server.metric("vllm:kv_cache_usage_perc") if is_idle else None
     if usage != 0:
         failures.append(f"the pool is not whole: usage {usage}")
     preempted = server.metric("vllm:num_preemptions_total") if server.process.poll() is None else None
