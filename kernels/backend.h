@@ -25,6 +25,7 @@
 #include "kernels/kv_layout.h"
 #include "kernels/logit_adjustment.h"
 #include "kernels/paged_batch.h"
+#include "kernels/sample_step.h"
 #include "kernels/state_layout.h"
 #include "kernels/tensor.h"
 #include "kernels/token_draw.h"
@@ -483,20 +484,6 @@ struct StepShape {
   ShortConvolutionShape short_convolution = {};
 };
 
-// The rows of a decode step, one for each sequence, and its longest context in tokens.
-struct DecodeShape {
-  std::int32_t num_rows = 0;
-  std::int32_t context_len = 0;
-};
-
-// A step that is run before any other: its first num_decodes sequences have one row each, the other rows are
-// of as few sequences as contexts allow.
-struct RehearsedStep {
-  std::int32_t num_rows = 0;
-  std::int32_t num_decodes = 0;
-  std::int32_t context_len = 0;  // of each sequence
-};
-
 // What draw_tokens() is asked for after a step, as it takes it.
 struct StepDraws {
   std::span<const std::int32_t> rows = {};
@@ -573,10 +560,9 @@ class Backend {
   // operations that take a batch this one.
   virtual void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids);
 
-  // Does `body` for this step, after begin_step. A device may fill a decode step up with rows that
-  // concern nobody (`body` is then given more than these, and never more than
-  // StepShape::max_num_sequences), and may start what it recorded instead of calling `body`. The results
-  // of these rows are the same bits with and without.
+  // Does `body` for this step, after begin_step. A device may fill a step up with rows that concern nobody
+  // (`body` is then given more than these, and never more than StepShape::num_rows), and may start what it
+  // recorded instead of calling `body`. The results of these rows are the same bits with and without.
   // `draws`: the next draw_tokens()'s, if they are known and nothing is adjusted: a device sends them along.
   virtual void run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                         const StepBody& body, const StepDraws& draws = {});
@@ -584,17 +570,18 @@ class Backend {
   // Steps to run once, with all that may follow one, after reserve_step() and when weights and pool are where
   // they stay, so that no later step loads code or allocates: empty where none would. Their rows have slot
   // -1, so that nothing is written into the pool.
-  virtual std::vector<RehearsedStep> steps_to_rehearse() const { return {}; }
-  // The decode steps to pass to record_step() once, in any order, after reserve_step() and when
-  // weights and pool are where they stay: empty where nothing is recorded.
-  virtual std::vector<DecodeShape> steps_to_record() const { return {}; }
+  virtual std::vector<SampleStep> steps_to_rehearse() const { return {}; }
+  // The steps to pass to record_step() once, in any order, after reserve_step() and when weights and pool are
+  // where they stay: empty where nothing is recorded.
+  virtual std::vector<SampleStep> steps_to_record() const { return {}; }
   // Records `body` for steps like this one; only the shape of `batch` matters, and what is computed meanwhile
   // nobody sees: nothing is written into the pool. What was recorded holds until the next reserve_step().
-  // REQUIRES: a shape of steps_to_record(); one body for all. Errors: one sentence.
+  // REQUIRES: a step of steps_to_record(), or of the shape of one; one body for all. Errors: one sentence.
   virtual Result<void> record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                                    const StepBody& body);
-  // Records what draw_tokens() does after a decode step where nothing is adjusted, for the one head and the
-  // rows that all these steps leave: once, after they were recorded. Errors: one sentence.
+  // Records what draw_tokens() does after a step where each row that draws does so once and nothing is
+  // adjusted, for the one head and the rows that all steps leave: once, after they were recorded. Errors: one
+  // sentence.
   virtual Result<void> record_draws(const OutputHead& head, ConstMatrixView x);
 
   // out[i, :] = norm(tokens[token_ids[i], :] * scale, expanded to float, +

@@ -211,8 +211,8 @@ class OneLayer {
     return read_logits(batch.num_tokens);
   }
 
-  // The same of a step of one row for each sequence, as the backend does it, which may have recorded one.
-  std::vector<float> decode_logits_of(const Step& step) {
+  // The same as the backend does a step, which may have recorded one like it.
+  std::vector<float> usual_logits_of(const Step& step) {
     const PagedBatch batch = step.batch();
     backend_->run_step(batch, step.token_ids, body());
     return read_logits(batch.num_tokens);
@@ -421,9 +421,13 @@ Result<void> compare(std::span<const float> got, std::span<const float> expected
 }
 
 Result<void> check_recorded_step(Backend& device, const Step& step, OneLayer& on_device, OneLayer& defined) {
-  if (device.steps_to_record().empty()) return {};
+  const bool is_decode = step.token_ids.size() == step.context_lens.size();
+  const auto is_like_it = [is_decode](const SampleStep& sample) {
+    return (sample.num_decodes == sample.num_rows) == is_decode;
+  };
+  if (std::ranges::none_of(device.steps_to_record(), is_like_it)) return {};
   OCTAVO_TRY_VOID(on_device.record(step));
-  const std::vector<float> got = on_device.decode_logits_of(step), expected = defined.logits_of(step);
+  const std::vector<float> got = on_device.usual_logits_of(step), expected = defined.logits_of(step);
   OCTAVO_TRY_VOID(device.status());
   return compare(got, expected, "recorded steps");
 }
@@ -439,12 +443,16 @@ Result<void> check_layer(Backend& device, Backend& definition, const LayerCase& 
     OCTAVO_TRY_VOID(compare(got, expected, layer.what));
     if (device.draws_tokens() && layer.has_draws) OCTAVO_TRY_VOID(on_device.check_draws(step, got));
   }
-  return check_recorded_step(device, make_step(layer, {first + 1, second + 1}, {1, 1}), on_device, defined);
+  for (const Step& step :
+       {make_step(layer, {0, 0}, layer.prompt_tokens), make_step(layer, {first + 1, second + 1}, {1, 1})}) {
+    OCTAVO_TRY_VOID(check_recorded_step(device, step, on_device, defined));
+  }
+  return {};
 }
 
 }  // namespace
 
-// Sizes from which on devices compute in other ways: 16 and 128 rows for a library's products of numbers and
+// Sizes from which on devices compute in other ways: 16 and 129 rows for a library's products of numbers and
 // of quantised weights, 2,048 columns for sums in parts, 64 rows of heads in a sequence for prefill. Products
 // first: layers are made of them.
 Result<void> check_device(Backend& device, Backend& definition) {

@@ -25,6 +25,7 @@ struct TokenDraw {
   double top_p = 1.0;        // above 0; from 1: off
   double min_p = 0.0;        // 0 to 1; 0: off
   double uniform = 0.0;      // in [0, 1)
+  bool operator==(const TokenDraw&) const = default;
 };
 
 struct DrawnToken {

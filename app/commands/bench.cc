@@ -148,6 +148,7 @@ Json result_json(const SpeedResult& result, const EngineDescription& description
           {"step_ms",
            {{"p50", rounded(result.median_of(&SpeedRun::step_p50_ms))},
             {"p99", rounded(result.median_of(&SpeedRun::step_p99_ms))}}},
+          {"between_steps_us", rounded(result.median_of(&SpeedRun::between_steps_us))},
           {"read_gb_per_s", rounded(result.median_of(&SpeedRun::read_bytes_per_s) * 1e-9)},
           {"decode_read_fraction", rounded(result.median_of(decode_read_fraction))},
           {"prefill_int8_fraction", rounded(prefill_rate / limits.int8_multiply_adds_per_s)},

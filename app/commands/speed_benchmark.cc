@@ -46,7 +46,7 @@ GenerationRequest greedy(std::vector<TokenId> prompt, std::int32_t output_tokens
 struct Phases {
   std::int64_t prefill_begin_us = -1, prefill_end_us = 0, decode_end_us = 0;
   std::int64_t num_prefill_tokens = 0;
-  std::vector<double> decode_step_ms;
+  std::vector<double> decode_step_ms, between_steps_us;
 
   double prefill_s() const { return seconds(prefill_begin_us, prefill_end_us); }
   double decode_s() const { return seconds(prefill_end_us, decode_end_us); }
@@ -59,7 +59,13 @@ struct Phases {
 
 Phases find_phases(const std::vector<StepRecord>& steps) {
   Phases phases;
+  std::int64_t decoded_us = -1;  // when the work of the step before ended, if it decoded
   for (const StepRecord& step : steps) {
+    const std::int64_t work_us = step.begin_us + step.schedule_us;
+    const bool decodes = step.num_prefill_tokens == 0 && step.num_decode_tokens > 0;
+    if (decodes && decoded_us >= 0)
+      phases.between_steps_us.push_back(static_cast<double>(work_us - decoded_us));
+    decoded_us = decodes ? work_us + step.execute_us : -1;
     const std::int64_t end_us = step.begin_us + step.schedule_us + step.execute_us + step.commit_us;
     if (step.num_prefill_tokens > 0) {
       if (phases.prefill_begin_us < 0) phases.prefill_begin_us = step.begin_us;
@@ -208,6 +214,7 @@ SpeedRun SpeedBenchmark::measure(const SpeedShape& shape, const Finished& finish
   }
   run.step_p50_ms = percentile(phases.decode_step_ms, 0.5);
   run.step_p99_ms = percentile(phases.decode_step_ms, 0.99);
+  run.between_steps_us = percentile(phases.between_steps_us, 0.5);
   std::vector<double> ttft_ms;
   for (const RequestOutput& output : finished.outputs)
     ttft_ms.push_back(static_cast<double>(output.metrics.ttft_us) / 1000.0);

@@ -1,6 +1,6 @@
 // What a device wants to have done while a model loads, when everything has its place: the angles of all
 // positions are kept, steps are rehearsed, so that none loads code or allocates beside a pool that took what
-// memory there was, and decode steps are recorded. Nothing of it on the CPU.
+// memory there was, and steps are recorded. Nothing of it on the CPU.
 #include <algorithm>
 #include <array>
 #include <numeric>
@@ -9,68 +9,23 @@
 #include "engine/model/transformer.h"
 
 namespace octavo::model {
-namespace {
-
-// Sequences that are all the same but for their rows, in block 0.
-class MadeUpStep {
- public:
-  MadeUpStep(std::span<const std::int32_t> rows_of_sequences, std::int32_t context_len, std::int32_t slot,
-             std::int32_t block_size)
-      : contexts_(rows_of_sequences.size(), context_len),
-        max_blocks_((context_len + block_size - 1) / block_size),
-        tables_(rows_of_sequences.size() * static_cast<std::size_t>(max_blocks_)) {
-    for (const std::int32_t rows : rows_of_sequences) {
-      for (std::int32_t i = 0; i < rows; ++i) positions_.push_back(context_len - rows + i);
-      query_start_.push_back(static_cast<std::int32_t>(positions_.size()));
-    }
-    slots_.assign(positions_.size(), slot);
-    token_ids_.assign(positions_.size(), 0);
-  }
-
-  kernels::PagedBatch batch() const {
-    return {.num_tokens = static_cast<std::int32_t>(positions_.size()),
-            .num_sequences = static_cast<std::int32_t>(contexts_.size()),
-            .positions = positions_,
-            .slot_mapping = slots_,
-            .query_start = query_start_,
-            .context_lens = contexts_,
-            .block_tables = tables_,
-            .max_blocks = max_blocks_,
-            .rotations = {}};
-  }
-  std::span<const std::int32_t> token_ids() const { return token_ids_; }
-
- private:
-  std::vector<std::int32_t> token_ids_, positions_, slots_, query_start_ = {0}, contexts_;
-  std::int32_t max_blocks_;
-  std::vector<std::int32_t> tables_;
-};
-
-std::vector<std::int32_t> rows_of_sequences(const kernels::RehearsedStep& step) {
-  std::vector<std::int32_t> rows(static_cast<std::size_t>(step.num_decodes), 1);
-  for (std::int32_t left = step.num_rows - step.num_decodes; left > 0; left -= rows.back())
-    rows.push_back(std::min(left, step.context_len));
-  return rows;
-}
-
-}  // namespace
 
 Result<void> Transformer::prepare_steps(kernels::KvCache& kv, const LoadProgress& progress) {
   OCTAVO_TRY_VOID(keep_rotations());
-  const std::vector<kernels::RehearsedStep> rehearsed = backend_->steps_to_rehearse();
-  const std::vector<kernels::DecodeShape> recorded = backend_->steps_to_record();
+  const std::vector<kernels::SampleStep> rehearsed = backend_->steps_to_rehearse();
+  const std::vector<kernels::SampleStep> recorded = backend_->steps_to_record();
   const auto count = static_cast<double>(rehearsed.size() + recorded.size());
   double num_done = 0.0;
   // Nobody knows anything of the blocks yet.
   if (!rehearsed.empty() && kv.num_blocks() > 1)
     backend_->copy_blocks(kv, std::array{kernels::BlockCopy{.source = 0, .target = 1}});
-  for (const kernels::RehearsedStep& step : rehearsed) {
+  for (const kernels::SampleStep& step : rehearsed) {
     OCTAVO_TRY_VOID(report_progress(progress, num_done++ / count));
     OCTAVO_TRY_VOID(rehearse(step, kv));
   }
-  for (const kernels::DecodeShape& shape : recorded) {
+  for (const kernels::SampleStep& step : recorded) {
     OCTAVO_TRY_VOID(report_progress(progress, num_done++ / count));
-    OCTAVO_TRY_VOID(record(shape, kv));
+    OCTAVO_TRY_VOID(record(step, kv));
   }
   if (!recorded.empty()) OCTAVO_TRY_VOID(backend_->record_draws(output_head(), residual_rows()));
   return count > 0.0 ? report_progress(progress, 1.0) : Result<void>();
@@ -87,8 +42,8 @@ Result<void> Transformer::keep_rotations() {
   return backend_->keep_rotations(rotations, local_rotations);
 }
 
-Result<void> Transformer::rehearse(const kernels::RehearsedStep& step, kernels::KvCache& kv) {
-  const MadeUpStep rows(rows_of_sequences(step), step.context_len, -1, kv.layout().block_size);
+Result<void> Transformer::rehearse(const kernels::SampleStep& step, kernels::KvCache& kv) {
+  const kernels::SampleBatch rows(step, -1, kv.layout().block_size);
   forward(rows.batch(), rows.token_ids(), {.kv = &kv});
   if (backend_->draws_tokens()) rehearse_draws(step.num_rows);
   return backend_->status();
@@ -109,10 +64,8 @@ void Transformer::rehearse_draws(std::int32_t num_rows) {
   draw_tokens(rows, draws, drawn, {.rows = adjusted_rows, .tokens = adjusted_tokens});
 }
 
-// For a batch of its shape.
-Result<void> Transformer::record(const kernels::DecodeShape& shape, kernels::KvCache& kv) {
-  const std::vector<std::int32_t> rows_of_each(static_cast<std::size_t>(shape.num_rows), 1);
-  const MadeUpStep rows(rows_of_each, shape.context_len, 0, kv.layout().block_size);
+Result<void> Transformer::record(const kernels::SampleStep& sample, kernels::KvCache& kv) {
+  const kernels::SampleBatch rows(sample, 0, kv.layout().block_size);
   kernels::PagedBatch batch = rows.batch();
   find_angles(batch);
   return backend_->record_step(

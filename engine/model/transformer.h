@@ -94,9 +94,9 @@ class Transformer {
 
   void find_angles(kernels::PagedBatch& batch);
   Result<void> keep_rotations();
-  Result<void> rehearse(const kernels::RehearsedStep& step, kernels::KvCache& kv);
+  Result<void> rehearse(const kernels::SampleStep& step, kernels::KvCache& kv);
   void rehearse_draws(std::int32_t num_rows);
-  Result<void> record(const kernels::DecodeShape& shape, kernels::KvCache& kv);
+  Result<void> record(const kernels::SampleStep& sample, kernels::KvCache& kv);
   // From rows of `hidden`, which `output_norm` makes what the model gives to its head.
   void run_next_token_layer(kernels::PagedBatch batch, kernels::ConstMatrixView hidden,
                             const PreparedNorm& output_norm, std::span<const std::int32_t> rows,

@@ -81,8 +81,8 @@ std::int64_t num_tables_entries(const StepShape& shape) {
   return sequences * blocks;
 }
 
-// Of begin_step(): three numbers and the rotations of each row, three of each sequence, the tables, and of
-// each row a draw; each array filled up.
+// Of a step: three numbers and the rotations of each row, three of each sequence (which are filled up to no
+// more than there are rows), the tables, and of each row a draw; each array filled up.
 std::int64_t input_bytes(const StepShape& shape) {
   const std::int64_t rotations = shape.head_dim * (shape.has_local_rotations ? 2 : 1);
   constexpr std::int64_t kDrawNumbers = 1 + sizeof(DeviceDraw) / 4;
@@ -95,13 +95,7 @@ std::int64_t input_bytes(const StepShape& shape) {
 // The most that is filled up to.
 std::int32_t most_decode_rows(const StepShape& shape) {
   const std::int32_t sequences = shape.max_num_sequences > 0 ? shape.max_num_sequences : shape.num_rows;
-  return std::min({sequences, shape.num_rows, kMostDecodeRows});
-}
-
-std::int64_t decode_input_bytes(const StepShape& shape) {
-  StepShape decode = shape;
-  decode.num_rows = decode.max_num_sequences = most_decode_rows(shape);
-  return input_bytes(decode);
+  return std::min(sequences, shape.num_rows);
 }
 
 // Angles of all positions that are kept: those of 131,072 with heads of 128. Of more, each step sends its
@@ -237,7 +231,9 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
   OCTAVO_TRY(LogitAdjuster adjuster, LogitAdjuster::create(shape.num_adjusted_tokens, rows));
   Scratch scratch{
       .inputs = std::move(inputs), .sampler = std::move(sampler), .adjuster = std::move(adjuster)};
-  OCTAVO_TRY(scratch.decode_inputs, DeviceMemory::allocate(decode_input_bytes(shape), kPurpose));
+  const std::int64_t most_draws = std::max<std::int64_t>(shape.num_rows, rows);
+  scratch.draw_bytes = draw_list_bytes(most_draws, most_draws);
+  OCTAVO_TRY(scratch.step_inputs, DeviceMemory::allocate(scratch.draw_bytes + input_bytes(shape), kPurpose));
   if (const std::int64_t bytes = rotation_floats(shape) * kFloat; bytes <= kMostRotationBytes) {
     scratch.num_kept_rotations = shape.max_context_len;
     OCTAVO_TRY(scratch.rotations, DeviceMemory::allocate(bytes, kPurpose));
@@ -254,7 +250,7 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
   OCTAVO_TRY(scratch.host_logits, PinnedMemory::allocate(host_rows * row_bytes, kPurpose));
   OCTAVO_TRY(scratch.host_sums, PinnedMemory::allocate(host_rows * kFloat, kPurpose));
   OCTAVO_TRY(scratch.host_piece_maxima, PinnedMemory::allocate(host_rows * pieces_row_bytes, kPurpose));
-  const std::int64_t drawn_bytes = shape.num_rows * static_cast<std::int64_t>(sizeof(DrawnToken));
+  const std::int64_t drawn_bytes = most_draws * static_cast<std::int64_t>(sizeof(DrawnToken));
   OCTAVO_TRY(scratch.drawn, DeviceMemory::allocate(drawn_bytes, kPurpose));
   OCTAVO_TRY(scratch.host_drawn, PinnedMemory::allocate(drawn_bytes, kPurpose));
   return Result<Scratch>(std::move(scratch));
@@ -263,7 +259,7 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
 std::int64_t CudaBackend::Scratch::bytes() const {
   std::int64_t bytes = inputs.bytes() + sampler.bytes() + adjuster.bytes() + drawn.bytes();
   for (const DeviceMemory* memory :
-       {&decode_inputs, &rotations, &keys, &values, &added, &logits, &sums, &piece_maxima, &piece_sums})
+       {&step_inputs, &rotations, &keys, &values, &added, &logits, &sums, &piece_maxima, &piece_sums})
     bytes += memory->bytes();
   return bytes;
 }
@@ -281,7 +277,11 @@ Result<void> CudaBackend::reserve_step(const StepShape& shape) {
   OCTAVO_TRY_VOID(products_->reserve(shape));
   OCTAVO_TRY_VOID(attention_->reserve(shape));
   shape_ = shape;
-  decode_rows_ = decode_rows(most_decode_rows(shape));
+  decode_rows_ = filled_rows(most_decode_rows(shape));
+  mixed_rows_.clear();
+  if (!options_.deterministic) mixed_rows_ = filled_rows(shape.num_rows);
+  std::erase(mixed_rows_, 1);
+  drawn_rows_ = filled_rows(scratch_->logits_rows);
   return {};
 }
 
@@ -304,7 +304,7 @@ std::int64_t CudaBackend::planned_graph_bytes() const {
   constexpr std::int64_t kBytesPerLayer = 12 * 8 * 1024;
   if (!options_.graphs) return 0;
   const auto num_steps = static_cast<std::int64_t>(steps_to_record().size()),
-             num_draws = 2 * std::ssize(decode_rows_);
+             num_draws = 2 * std::ssize(drawn_rows_);
   return (num_steps * shape_.num_layers + num_draws) * kBytesPerLayer;
 }
 

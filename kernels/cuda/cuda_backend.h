@@ -21,7 +21,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kernels/backend.h"
@@ -29,8 +28,8 @@
 #include "kernels/cuda/create_cuda_backend.h"
 #include "kernels/cuda/matmul/matmul.h"
 #include "kernels/cuda/matmul/weight_loader.h"
-#include "kernels/cuda/runtime/decode_batch.h"
 #include "kernels/cuda/runtime/device.h"
+#include "kernels/cuda/runtime/filled_batch.h"
 #include "kernels/cuda/runtime/graph.h"
 #include "kernels/cuda/runtime/upload_ring.h"
 #include "kernels/cuda/sampling/adjust_logits.h"
@@ -87,8 +86,8 @@ class CudaBackend final : public Backend {
   void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids) override;
   void run_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids, const StepBody& body,
                 const StepDraws& draws = {}) override;
-  std::vector<RehearsedStep> steps_to_rehearse() const override;
-  std::vector<DecodeShape> steps_to_record() const override;
+  std::vector<SampleStep> steps_to_rehearse() const override;
+  std::vector<SampleStep> steps_to_record() const override;
   Result<void> record_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                            const StepBody& body) override;
   Result<void> record_draws(const OutputHead& head, ConstMatrixView x) override;
@@ -134,7 +133,8 @@ class CudaBackend final : public Backend {
     UploadRing inputs;
     TokenSampler sampler;
     LogitAdjuster adjuster;
-    DeviceMemory decode_inputs{};  // of a decode step, where a recorded one looks for them
+    DeviceMemory step_inputs{};   // at addresses that a recorded step knows
+    std::int64_t draw_bytes = 0;  // of these, before the rest: the lists of draws end there
     // By position: of StepShape::max_context_len positions, or of none.
     std::int32_t num_kept_rotations = 0;
     DeviceMemory rotations{};
@@ -145,7 +145,7 @@ class CudaBackend final : public Backend {
     DeviceMemory logits{};          // f32 [logits_rows, vocabulary]
     DeviceMemory sums{}, piece_maxima{}, piece_sums{};  // of the rows of logits
     PinnedMemory host_logits{}, host_sums{}, host_piece_maxima{};
-    DeviceMemory drawn{};  // [num_rows]
+    DeviceMemory drawn{};  // [the larger of num_rows and logits_rows]
     PinnedMemory host_drawn{};
 
     std::int64_t bytes() const;
@@ -153,35 +153,49 @@ class CudaBackend final : public Backend {
 
   // Draws whose lists went to the device with a step's inputs.
   struct SentDraws {
-    StepDraws asked{};               // where they stand in the host's memory
+    std::vector<TokenDraw> asked{};  // empty: none
+    std::size_t num_asked_rows = 0;  // the first of these:
+    std::vector<std::int32_t> rows{};
     std::vector<DeviceDraw> list{};  // empty: the best of each row, in order
     DrawKinds kinds{};
-    // Of a decode step whose rows all draw, in order: how many it was filled up to, and so are the draws.
-    // Else 0, and rows are a list, too.
-    std::int32_t num_filled = 0;
-    const DeviceDraw* draws = nullptr;  // device memory, as the next; null where the list is empty
-    const std::int32_t* rows = nullptr;
+    bool is_filled = false;  // each row draws once, in order, and both lists are filled up to recorded draws
+    const DeviceDraw* device_draws = nullptr;  // null where the list is empty
+    const std::int32_t* device_rows = nullptr;
   };
-  // Rows of which logits are computed together, and, if that has been sent, their list in device memory.
+  // Rows of which logits are computed together: `count` from `first` on, or if `indices`, of device memory,
+  // are given, those.
   struct LogitsRows {
-    std::span<const std::int32_t> rows;
-    const std::int32_t* sent = nullptr;
+    std::int32_t count = 0, first = 0;
+    const std::int32_t* indices = nullptr;
+  };
+  // All that the launches of a filled step depend on.
+  struct FilledShape {
+    std::int32_t num_rows = 0, num_sequences = 0;
+    std::int32_t context_len = 0;
+    bool is_decode = false;
+    auto operator<=>(const FilledShape&) const = default;
   };
 
   Result<Scratch> allocate_scratch(const StepShape& shape);
   void send_inputs(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
                    const StepNumbers* numbers);
-  void begin_prompt_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids);
-  // What goes along with the inputs of a step, `num_filled` as in SentDraws.
-  void list_draws(const StepDraws& draws, std::int32_t num_filled);
+  void begin_step_as_it_is(const PagedBatch& batch, std::span<const std::int32_t> token_ids);
+  // What goes along with the inputs of a step.
+  void list_draws(const StepDraws& draws);
+  void fill_draws();
+  static std::int64_t draw_list_bytes(std::int64_t num_rows, std::int64_t num_draws);
+  void put_draws();
   bool were_sent(const OutputHead& head, const StepDraws& draws) const;
-  void start_decode_draws(const OutputHead& head, ConstMatrixView x, std::int32_t num_rows,
-                          const DeviceDraw* draws, const DrawKinds& kinds);
-  std::optional<DecodeShape> decode_shape(const PagedBatch& batch) const;
-  void begin_decode_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                         const DecodeShape& shape, std::int32_t context_len);
+  void start_filled_draws(const OutputHead& head, ConstMatrixView x, const SentDraws& sent);
+  // Of so many rows; `list` and `kinds` as in SentDraws.
+  Result<Graph> record_draws_of(const OutputHead& head, ConstMatrixView x, std::int32_t num_rows,
+                                std::vector<DeviceDraw> list, const DrawKinds& kinds);
+  std::optional<FilledShape> filled_shape(const PagedBatch& batch) const;
+  std::vector<SampleStep> filled_steps() const;
+  void begin_filled_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
+                         const FilledShape& shape, std::int32_t context_len);
   Result<void> rehearse_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids,
-                             const DecodeShape& shape, const StepBody& body);
+                             const FilledShape& shape, const StepBody& body);
   // Counts what it takes of the device.
   Result<Graph> record_graph(const std::string& what, std::int32_t num_rows,
                              const std::function<void()>& body);
@@ -192,6 +206,8 @@ class CudaBackend final : public Backend {
                    std::span<const BlockCopy> copies, MoveTimer& timer);
   std::int64_t take_time(MoveTimer& timer);
   void await_moves();
+  // Sends a list of rows, where one is needed.
+  LogitsRows logits_rows_of(std::span<const std::int32_t> rows);
   // Logits of rows and their summary, where they stand.
   AdjustableRows start_logits(const OutputHead& head, ConstMatrixView x, const LogitsRows& rows);
   // Waits until `target`, of the host, holds `count` floats of the device.
@@ -213,12 +229,13 @@ class CudaBackend final : public Backend {
   std::unique_ptr<PagedAttention> attention_;
   StepShape shape_;
   std::optional<Scratch> scratch_;
-  std::vector<std::int32_t> decode_rows_;                            // of decode steps as they are filled up
-  std::map<std::pair<std::int32_t, std::int32_t>, Graph> recorded_;  // by rows and longest context
+  // That decode steps, others, and draws are filled up to.
+  std::vector<std::int32_t> decode_rows_, mixed_rows_, drawn_rows_;
+  std::map<FilledShape, Graph> recorded_;
   std::map<std::int32_t, Graph> recorded_best_, recorded_draws_;  // by rows: the best of each, or any draws
   std::int64_t graph_bytes_ = 0;                                  // as reported by the device's free memory
   // Of one step.
-  DecodeBatch decode_batch_;
+  FilledBatch filled_batch_;
   DeviceBatch batch_;
   SentDraws sent_draws_;
   const std::int32_t* host_positions_ = nullptr;

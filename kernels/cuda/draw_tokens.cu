@@ -1,5 +1,5 @@
 // Tokens drawn where their logits stand: as many rows at a time as fit, one wait for all. Draws that were
-// known before the step were sent with its inputs; where every row of a decode step draws, output head and
+// known before the step were sent with its inputs; where each row that draws does so once, output head and
 // draws are recorded.
 #include <algorithm>
 #include <cstring>
@@ -31,12 +31,11 @@ LogitAdjustments adjustments_between(const LogitAdjustments& all, std::size_t fi
           .tokens = all.tokens.subspan(first_token, first_token_of(end) - first_token)};
 }
 
-// Whether the first rows of a step draw once each, in order.
+// Whether each row draws once, in order.
 bool draw_in_order(const StepDraws& draws) {
   if (draws.rows.size() != draws.draws.size()) return false;
-  for (std::size_t i = 0; i < draws.rows.size(); ++i) {
-    const auto row = static_cast<std::int32_t>(i);
-    if (draws.rows[i] != row || draws.draws[i].row != row) return false;
+  for (std::size_t i = 0; i < draws.draws.size(); ++i) {
+    if (draws.draws[i].row != static_cast<std::int32_t>(i)) return false;
   }
   return true;
 }
@@ -51,80 +50,98 @@ DeviceDraw best_of_row(std::int32_t row) {
           .reach = 0.0};
 }
 
-template <class T>
-bool are_one(std::span<const T> a, std::span<const T> b) {
-  return a.data() == b.data() && a.size() == b.size();
-}
-
 }  // namespace
 
+std::int64_t CudaBackend::draw_list_bytes(std::int64_t num_rows, std::int64_t num_draws) {
+  return UploadRing::padded(num_rows * static_cast<std::int64_t>(sizeof(std::int32_t))) +
+         UploadRing::padded(num_draws * static_cast<std::int64_t>(sizeof(DeviceDraw)));
+}
+
 // What does not fit is sent when it is drawn.
-void CudaBackend::list_draws(const StepDraws& draws, std::int32_t num_filled) {
+void CudaBackend::list_draws(const StepDraws& draws) {
+  sent_draws_.rows.clear();
   sent_draws_.list.clear();
-  sent_draws_.asked = {};
-  sent_draws_.num_filled = 0;
+  sent_draws_.asked.clear();
+  sent_draws_.num_asked_rows = 0;
   if (draws.draws.empty() || !scratch_) return;
-  const bool fits = num_filled > 0
-                        ? num_filled <= scratch_->logits_rows && draw_in_order(draws)
-                        : std::max(std::ssize(draws.rows), std::ssize(draws.draws)) <= shape_.num_rows;
-  if (!fits) return;
-  sent_draws_.asked = draws;
-  sent_draws_.num_filled = num_filled;
+  if (std::max(std::ssize(draws.rows), std::ssize(draws.draws)) > shape_.num_rows) return;
+  sent_draws_.asked.assign(draws.draws.begin(), draws.draws.end());
+  sent_draws_.num_asked_rows = draws.rows.size();
+  sent_draws_.rows.assign(draws.rows.begin(), draws.rows.end());
+  sent_draws_.is_filled = std::ssize(draws.rows) <= scratch_->logits_rows && draw_in_order(draws);
   sent_draws_.kinds = {};
-  if (are_best_of_rows(draws.draws, 0)) return;
-  for (const TokenDraw& draw : draws.draws) {
-    sent_draws_.list.push_back(device_draw(draw, draw.row % scratch_->logits_rows, shape_.vocabulary_size));
+  if (!are_best_of_rows(draws.draws, 0)) {
+    for (const TokenDraw& draw : draws.draws) {
+      sent_draws_.list.push_back(device_draw(draw, draw.row % scratch_->logits_rows, shape_.vocabulary_size));
+    }
+    sent_draws_.kinds = DrawKinds::of(sent_draws_.list);
   }
-  sent_draws_.kinds = DrawKinds::of(sent_draws_.list);
-  for (auto row = static_cast<std::int32_t>(sent_draws_.list.size()); row < num_filled; ++row)
-    sent_draws_.list.push_back(best_of_row(row));
+  if (sent_draws_.is_filled) fill_draws();
+}
+
+// Up to the next number that is recorded: the best of the first row, for which nobody asks.
+void CudaBackend::fill_draws() {
+  const std::int32_t given = static_cast<std::int32_t>(sent_draws_.rows.size()),
+                     filled = *std::ranges::lower_bound(drawn_rows_, given);
+  sent_draws_.rows.resize(static_cast<std::size_t>(filled), 0);
+  if (sent_draws_.list.empty()) return;
+  for (std::int32_t row = given; row < filled; ++row) sent_draws_.list.push_back(best_of_row(row));
+}
+
+// REQUIRES: draw_list_bytes() of both at the front of what is being sent.
+void CudaBackend::put_draws() {
+  const std::span<const DeviceDraw> list = sent_draws_.list;
+  sent_draws_.device_rows = scratch_->inputs.put(std::span<const std::int32_t>(sent_draws_.rows));
+  const DeviceDraw* const draws = scratch_->inputs.put(list);
+  sent_draws_.device_draws = list.empty() ? nullptr : draws;
 }
 
 bool CudaBackend::were_sent(const OutputHead& head, const StepDraws& draws) const {
-  const StepDraws& asked = sent_draws_.asked;
+  const auto rows = std::span(sent_draws_.rows).first(sent_draws_.num_asked_rows);
   return !draws.draws.empty() && head.matrix->rows() == shape_.vocabulary_size &&
-         are_one(asked.rows, draws.rows) && are_one(asked.draws, draws.draws);
+         std::ranges::equal(rows, draws.rows) && std::ranges::equal(sent_draws_.asked, draws.draws);
 }
 
-void CudaBackend::start_decode_draws(const OutputHead& head, ConstMatrixView x, std::int32_t num_rows,
-                                     const DeviceDraw* draws, const DrawKinds& kinds) {
-  std::vector<std::int32_t> rows(static_cast<std::size_t>(num_rows));
-  std::iota(rows.begin(), rows.end(), 0);
-  const AdjustableRows input = start_logits(head, x, {rows});
+void CudaBackend::start_filled_draws(const OutputHead& head, ConstMatrixView x, const SentDraws& sent) {
+  const auto num_rows = static_cast<std::int32_t>(sent.rows.size());
+  const AdjustableRows input = start_logits(head, x, {.count = num_rows, .indices = sent.device_rows});
   scratch_->sampler.draw_listed(*compute_,
                                 {input.logits, input.log_sum_exp, input.piece_maxima, input.vocabulary},
-                                draws, num_rows, kinds, scratch_->drawn.as<DrawnToken>());
+                                sent.device_draws, num_rows, sent.kinds, scratch_->drawn.as<DrawnToken>());
 }
 
-// A graph of layers and one of draws, not one of both: of layers there is one for each number of rows and
-// longest context, of draws two for each number of rows, so that they take next to nothing of the device's
-// memory, and the second start is made while the layers run. Whoever adjusts logits uses the first only.
+// A graph of layers and one of draws, not one of both: of layers there is one for each shape of step, of
+// draws two for each number of rows that draw, so that they take next to nothing of the device's memory, and
+// the second start is made while the layers run. Whoever adjusts logits uses the first only.
 Result<void> CudaBackend::record_draws(const OutputHead& head, ConstMatrixView x) {
+  if (!options_.graphs) return {};
   constexpr TokenDraw kFiltered{.top_p = 0.5};
-  sent_draws_ = {};
-  for (const std::int32_t num_rows : decode_rows_) {
-    if (!options_.graphs || num_rows > scratch_->logits_rows) break;
-    std::vector<DeviceDraw> list;
+  for (const std::int32_t num_rows : drawn_rows_) {
+    std::vector<DeviceDraw> any;
     for (std::int32_t row = 0; row < num_rows; ++row)
-      list.push_back(device_draw(kFiltered, row, shape_.vocabulary_size));
-    const std::span<const DeviceDraw> draws = list;
-    scratch_->inputs.begin_at(*compute_, UploadRing::padded(static_cast<std::int64_t>(draws.size_bytes())),
-                              scratch_->decode_inputs.data());
-    const DeviceDraw* const sent = scratch_->inputs.put(draws);
-    scratch_->inputs.send(*compute_);
-    const auto record = [&](const DeviceDraw* on_device, const DrawKinds& kinds) -> Result<Graph> {
-      start_decode_draws(head, x, num_rows, on_device, kinds);  // once as it is: see rehearse_step()
-      compute_->synchronize();
-      OCTAVO_TRY_VOID(status_.result());
-      return record_graph("the draws of a decode step", num_rows,
-                          [&] { start_decode_draws(head, x, num_rows, on_device, kinds); });
-    };
-    OCTAVO_TRY(Graph best, record(nullptr, {}));
-    OCTAVO_TRY(Graph any, record(sent, {.best = true, .random = true, .cut = true}));
-    recorded_best_.emplace(num_rows, std::move(best));
-    recorded_draws_.emplace(num_rows, std::move(any));
+      any.push_back(device_draw(kFiltered, row, shape_.vocabulary_size));
+    OCTAVO_TRY(Graph of_best, record_draws_of(head, x, num_rows, {}, {}));
+    OCTAVO_TRY(Graph of_any, record_draws_of(head, x, num_rows, std::move(any),
+                                             {.best = true, .random = true, .cut = true}));
+    recorded_best_.emplace(num_rows, std::move(of_best));
+    recorded_draws_.emplace(num_rows, std::move(of_any));
   }
   return status_.result();
+}
+
+Result<Graph> CudaBackend::record_draws_of(const OutputHead& head, ConstMatrixView x, std::int32_t num_rows,
+                                           std::vector<DeviceDraw> list, const DrawKinds& kinds) {
+  sent_draws_ = {.rows = std::vector<std::int32_t>(static_cast<std::size_t>(num_rows)),
+                 .list = std::move(list),
+                 .kinds = kinds};
+  const std::int64_t bytes = draw_list_bytes(num_rows, std::ssize(sent_draws_.list));
+  scratch_->inputs.begin_at(*compute_, bytes, scratch_->step_inputs.data() + scratch_->draw_bytes - bytes);
+  put_draws();
+  scratch_->inputs.send(*compute_);
+  start_filled_draws(head, x, sent_draws_);  // once as it is: see rehearse_step()
+  compute_->synchronize();
+  OCTAVO_TRY_VOID(status_.result());
+  return record_graph("draws", num_rows, [&] { start_filled_draws(head, x, sent_draws_); });
 }
 
 void CudaBackend::draw_tokens(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
@@ -137,20 +154,23 @@ void CudaBackend::draw_tokens(const OutputHead& head, ConstMatrixView x, std::sp
   auto* const results = scratch_->drawn.as<DrawnToken>();
   const bool is_sent = adjustments.rows.empty() && were_sent(head, {rows, draws});
   const SentDraws& sent = sent_draws_;
-  sent_draws_.asked = {};  // once: the ring comes round
-  if (is_sent && sent.num_filled > 0) {
-    const auto& graphs = sent.draws == nullptr ? recorded_best_ : recorded_draws_;
-    if (const auto recorded = graphs.find(sent.num_filled); recorded != graphs.end()) {
+  if (is_sent && sent.is_filled) {
+    const auto& graphs = sent.list.empty() ? recorded_best_ : recorded_draws_;
+    const auto recorded = graphs.find(static_cast<std::int32_t>(sent.rows.size()));
+    if (recorded != graphs.end()) {
       recorded->second.launch(*compute_);
     } else {
-      start_decode_draws(head, x, sent.num_filled, sent.draws, sent.kinds);
+      start_filled_draws(head, x, sent);
     }
     return take_drawn(out);
   }
   std::size_t begin = 0, taken = 0;  // of draws: not started yet, and not here yet
   for (std::size_t first_row = 0; first_row < rows.size() && begin < draws.size(); first_row += most_rows) {
     const auto group = rows.subspan(first_row, std::min(most_rows, rows.size() - first_row));
-    const AdjustableRows input = start_logits(head, x, {group, is_sent ? sent.rows + first_row : nullptr});
+    const LogitsRows group_rows = is_sent ? LogitsRows{.count = static_cast<std::int32_t>(group.size()),
+                                                       .indices = sent.device_rows + first_row}
+                                          : logits_rows_of(group);
+    const AdjustableRows input = start_logits(head, x, group_rows);
     const AdjustedRows adjusted =
         scratch_->adjuster.adjust(*compute_, scratch_->inputs, input, static_cast<std::int32_t>(first_row),
                                   adjustments_between(adjustments, first_row, first_row + group.size()));
@@ -161,7 +181,7 @@ void CudaBackend::draw_tokens(const OutputHead& head, ConstMatrixView x, std::sp
     if (is_sent) {
       scratch_->sampler.draw_listed(*compute_,
                                     {input.logits, input.log_sum_exp, input.piece_maxima, input.vocabulary},
-                                    sent.draws != nullptr ? sent.draws + begin : nullptr,
+                                    sent.device_draws != nullptr ? sent.device_draws + begin : nullptr,
                                     static_cast<std::int32_t>(end - begin), sent.kinds, results + begin);
       begin = end;
       continue;

@@ -22,10 +22,20 @@ bool follow_each_other(std::span<const std::int32_t> rows) {
 
 }  // namespace
 
-AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x, const LogitsRows& of) {
-  const auto& [rows, sent_rows] = of;
+CudaBackend::LogitsRows CudaBackend::logits_rows_of(std::span<const std::int32_t> rows) {
+  LogitsRows result{.count = static_cast<std::int32_t>(rows.size()), .first = rows.front()};
+  if (follow_each_other(rows)) return result;
+  UploadRing& inputs = scratch_->inputs;
+  inputs.begin(*compute_, UploadRing::padded(static_cast<std::int64_t>(rows.size_bytes())));
+  result.indices = inputs.put(rows);
+  inputs.send(*compute_);
+  return result;
+}
+
+AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixView x,
+                                         const LogitsRows& rows) {
   const Matrix& weights = *output.matrix;
-  const auto num_rows = static_cast<std::int32_t>(rows.size());
+  const std::int32_t num_rows = rows.count;
   OCTAVO_CHECK(
       scratch_.has_value() && num_rows <= scratch_->logits_rows && weights.rows() <= shape_.vocabulary_size,
       "logits of %d rows, %d are reserved", num_rows, shape_.num_logits_rows);
@@ -33,15 +43,8 @@ AdjustableRows CudaBackend::start_logits(const OutputHead& output, ConstMatrixVi
   const std::int64_t vocabulary = weights.rows();
   ProductInput input = normalised(x, output.norm);
   input.num_rows = num_rows;
-  if (follow_each_other(rows)) {
-    input.data = x.row(rows.front());
-  } else if (sent_rows != nullptr) {
-    input.indices = sent_rows;
-  } else {
-    scratch.inputs.begin(*compute_, UploadRing::padded(static_cast<std::int64_t>(rows.size_bytes())));
-    input.indices = scratch.inputs.put(rows);
-    scratch.inputs.send(*compute_);
-  }
+  input.indices = rows.indices;
+  if (rows.indices == nullptr) input.data = x.row(rows.first);
   const Product head = product(&weights, output.bias, scratch.logits.as<float>(), vocabulary);
   products_->multiply(input, std::span(&head, 1));
   summarise_logits(*compute_, scratch.logits.as<float>(), num_rows, vocabulary, output.soft_cap,
@@ -59,7 +62,7 @@ void CudaBackend::logits(const OutputHead& output, ConstMatrixView x, std::span<
   const auto num_rows = static_cast<std::int64_t>(rows.size());
   OCTAVO_CHECK(num_rows <= shape_.num_logits_rows, "logits of %lld rows, %d are reserved",
                static_cast<long long>(num_rows), shape_.num_logits_rows);
-  const std::int64_t vocabulary = start_logits(output, x, {rows}).vocabulary;
+  const std::int64_t vocabulary = start_logits(output, x, logits_rows_of(rows)).vocabulary;
   Scratch& scratch = *scratch_;
   const std::int64_t sums_bytes = num_rows * static_cast<std::int64_t>(sizeof(float));
   const std::int64_t logits_bytes = vocabulary * sums_bytes,

@@ -103,6 +103,7 @@ TEST_F(BenchSpeedWithModel, ReportsEveryCombinationAndTheMachine) {
     EXPECT_GT(entry["peak_rss_mb"].get<double>(), 50.0);
     EXPECT_GT(entry["step_ms"]["p50"].get<double>(), 0.0);
     EXPECT_GE(entry["step_ms"]["p99"].get<double>(), entry["step_ms"]["p50"].get<double>());
+    EXPECT_GT(entry["between_steps_us"].get<double>(), 0.0);
     for (const char* phase : {"prefill", "decode"}) {
       ASSERT_TRUE(entry["counters"].contains(phase));
       const json& counts = entry["counters"][phase];

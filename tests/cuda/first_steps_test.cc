@@ -1,5 +1,5 @@
 // What is done while a model loads is not left for later: steps of any rows and draws start no kernel for the
-// first time, which would load its code, and allocate nothing.
+// first time, which would load its code, ask the library for no algorithm, and allocate nothing.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -76,6 +76,12 @@ class FirstSteps : public ::testing::Test {
 };
 
 void expect_nothing_is_left(TensorType type) {
+  using emulation::LibraryCall;
+  std::int64_t num_choices = 0;
+  emulation::settings().library_answers = [&](const LibraryCall& call) {
+    num_choices += call.kind == LibraryCall::Kind::kChoose;
+    return CUBLAS_STATUS_SUCCESS;
+  };
   for (const auto& [graphs, deterministic] : {std::pair(true, false), {false, false}, {false, true}}) {
     SCOPED_TRACE(std::string(graphs ? "graphs" : "no graphs") + (deterministic ? ", deterministic" : ""));
     emulation::unload_kernels();
@@ -83,8 +89,13 @@ void expect_nothing_is_left(TensorType type) {
         load_on_device(type, 1, options_of_steps(), {.deterministic = deterministic, .graphs = graphs});
     EXPECT_GT(emulation::num_loaded_kernels(), 15);
     std::mt19937_64 random(7);
+    const std::int64_t num_chosen = num_choices;
+    EXPECT_EQ(num_chosen > 0, !deterministic);
     for (int i = 0; i < 25 && !::testing::Test::HasFailure(); ++i) run_random_step(*model, random);
+    EXPECT_EQ(num_choices, num_chosen);
+    num_choices = 0;
   }
+  emulation::settings().library_answers = {};
 }
 
 TEST_F(FirstSteps, OfQuantisedWeightsLeaveNothingToLoadOrAllocate) {

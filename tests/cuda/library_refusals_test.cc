@@ -15,7 +15,7 @@ using emulation::LibraryCall;
 using testing::OwnedMatrix;
 using testing::random_matrix;
 
-// Float32 goes by the library from 9 rows on, other unquantised types from 16, quantised ones from 128.
+// Float32 goes by the library from 9 rows on, other unquantised types from 16, quantised ones from 129.
 constexpr TensorType kTypes[] = {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_K,
                                  TensorType::kQ5_0};
 

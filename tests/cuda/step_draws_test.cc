@@ -51,14 +51,10 @@ class TinyModel {
     EXPECT_TRUE(backend_->reserve_step(step));
   }
 
-  // Of decode steps of up to 8 rows, and of their draws.
   void record() {
-    for (const DecodeShape& each : backend_->steps_to_record()) {
-      std::vector<SequenceSpec> sequences;
-      for (std::int32_t i = 0; i < each.num_rows; ++i)
-        sequences.push_back({static_cast<std::uint64_t>(i), each.context_len - 1, 1});
-      const PagedProblem problem = make_problem(shape_, sequences, {.num_layers = 1});
-      ASSERT_TRUE(backend_->record_step(problem.batch(), ids(each.num_rows), body()));
+    for (const SampleStep& each : backend_->steps_to_record()) {
+      const SampleBatch sample(each, 0, kBlockSize, shape_.attention.rotary_dim);
+      ASSERT_TRUE(backend_->record_step(sample.batch(), sample.token_ids(), body()));
     }
     ASSERT_TRUE(backend_->record_draws(head(), x_.view()));
   }
@@ -83,7 +79,8 @@ class TinyModel {
   const Starts& starts() const { return starts_; }
 
  private:
-  static constexpr std::int64_t kMostRows = 96;
+  static constexpr std::int64_t kMostRows = 256;
+  static constexpr std::int32_t kBlockSize = 16;
 
   static std::vector<std::int32_t> ids(std::int32_t count) {
     std::vector<std::int32_t> ids;
@@ -170,6 +167,27 @@ TEST_F(StepDrawsTest, OfADecodeStepAreOneCopyAndTwoGraphs) {
         EXPECT_EQ(recorded.starts().copies_to_device, 1);
         EXPECT_EQ(recorded.starts().copies_to_host, 1);
       }
+    }
+  }
+}
+
+// Rows of a prompt and of a draft beside decodes: whatever draws once each is recorded.
+TEST_F(StepDrawsTest, OfAMixedStepAreOneCopyAndTwoGraphs) {
+  TinyModel recorded(TensorType::kQ4_1, {}), started(TensorType::kQ4_1, {.graphs = false});
+  recorded.record();
+  std::mt19937_64 random(11);
+  const std::vector<std::int32_t> sequences = {1, 5, 1, 30};
+  for (const std::vector<std::int32_t>& rows :
+       {std::vector<std::int32_t>{36}, {0, 6, 36}, {0, 1, 2, 3, 4, 5, 6, 36}, {2, 2, 4}}) {
+    for (const Way way : {Way::kBest, Way::kRandom, Way::kBoth}) {
+      const std::vector<TokenDraw> draws = draws_of(static_cast<std::int32_t>(rows.size()), way, random);
+      const StepDraws all{rows, draws};
+      const std::vector<DrawnToken> expected = started.draw(sequences, all, all);
+      expect_same(recorded.draw(sequences, all, all), expected);
+      EXPECT_EQ(recorded.starts().graphs, 2);
+      EXPECT_EQ(recorded.starts().kernels, 0);
+      EXPECT_EQ(recorded.starts().copies_to_device, 1);
+      EXPECT_EQ(recorded.starts().copies_to_host, 1);
     }
   }
 }

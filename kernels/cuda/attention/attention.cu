@@ -49,6 +49,7 @@ class Attention final : public PagedAttention {
     capacity_ = std::max((kFullRounds + 1) * blocks_at_once(), shape.num_kv_heads * fixed);
     head_dim_ = shape.head_dim;
     num_kv_heads_ = shape.num_kv_heads;
+    group_ = shape.num_heads / std::max(shape.num_kv_heads, 1);
     max_context_len_ = shape.max_context_len;
     const std::int64_t rows = capacity_ * kSplitTileRows;
     OCTAVO_TRY_VOID(take(values_, rows * head_dim_ * 4));
@@ -74,6 +75,17 @@ class Attention final : public PagedAttention {
     return partition_for(std::int64_t{num_sequences} * num_kv_heads_, context_len);
   }
 
+  std::int32_t num_split_tiles(std::span<const std::int32_t> query_start) const override {
+    for (std::size_t sequence = query_start.size() - 1; sequence-- > 0;) {
+      const std::int64_t first = std::int64_t{query_start[sequence]} * group_,
+                         rows = std::int64_t{query_start[sequence + 1]} * group_ - first;
+      if (rows == 0 || rows > most_split_rows()) continue;
+      return static_cast<std::int32_t>(first / kSplitTileRows + static_cast<std::int64_t>(sequence) +
+                                       num_pieces(rows, kSplitTileRows));
+    }
+    return 1;
+  }
+
   void attend(const AttentionShape& shape, const DeviceBatch& batch, const KvLayout& layout,
               std::int32_t layer, const std::byte* pool, const float* q, std::int64_t q_stride, float* out,
               std::int64_t out_stride) override {
@@ -92,8 +104,10 @@ class Attention final : public PagedAttention {
     arguments.num_heads = shape.num_heads, arguments.num_kv_heads = shape.num_kv_heads;
     arguments.group = shape.num_heads / shape.num_kv_heads;
 
-    const std::int32_t most_split =
-        options_.deterministic ? std::numeric_limits<std::int32_t>::max() : kMostSplitRows;
+    OCTAVO_CHECK(batch.num_split_tiles == 0 || arguments.group == group_,
+                 "groups of %d heads, %d are reserved", arguments.group, group_);
+
+    const std::int32_t most_split = most_split_rows();
     const std::int64_t least = std::int64_t{batch.min_rows} * arguments.group;
     const std::int64_t most = std::int64_t{batch.max_rows} * arguments.group;
     if (least <= most_split) attend_split(arguments, layout, most, most_split);
@@ -101,6 +115,11 @@ class Attention final : public PagedAttention {
   }
 
  private:
+  // Rows times group of a sequence.
+  std::int32_t most_split_rows() const {
+    return options_.deterministic ? std::numeric_limits<std::int32_t>::max() : kMostSplitRows;
+  }
+
   // That run at once, by what most kernels take of a multiprocessor.
   std::int64_t blocks_at_once() const { return 3 * std::int64_t{options_.num_multiprocessors}; }
 
@@ -113,7 +132,6 @@ class Attention final : public PagedAttention {
 
   static std::int32_t num_tiles(const AttentionArguments& arguments) {
     const DeviceBatch& batch = arguments.batch;
-    if (arguments.one_tile_each != 0) return batch.num_sequences;
     const std::int64_t rows = std::int64_t{batch.num_tokens} * arguments.group;
     return static_cast<std::int32_t>(rows / arguments.tile_rows) + batch.num_sequences;
   }
@@ -181,7 +199,9 @@ class Attention final : public PagedAttention {
     arguments.num_stages = shape.num_stages;
     choose_partitions(arguments);
     const std::int64_t units = std::int64_t{arguments.num_kv_heads} * arguments.num_partitions;
-    const std::int32_t tiles = num_tiles(arguments);
+    std::int32_t tiles = num_tiles(arguments);
+    if (arguments.batch.num_split_tiles > 0) tiles = std::min(tiles, arguments.batch.num_split_tiles);
+    if (arguments.one_tile_each != 0) tiles = arguments.batch.num_sequences;
     OCTAVO_CHECK(arguments.partition == 0 || units <= capacity_, "a context of %d was not reserved",
                  arguments.batch.max_context_len);
     const auto at_once = arguments.partition == 0
@@ -211,6 +231,7 @@ class Attention final : public PagedAttention {
   DeviceMemory values_, weights_;
   std::int64_t capacity_ = 0;  // partial sums of so many tiles
   std::int32_t head_dim_ = 0, num_kv_heads_ = 1;
+  std::int32_t group_ = 1;
   std::int32_t max_context_len_ = 1;
 };
 

@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "engine/base/result.h"
@@ -48,6 +49,9 @@ struct AttentionOptions {
 // Positions of a partition in deterministic mode.
 inline constexpr std::int32_t kFixedPartition = 512;
 
+// Tiles of 16 rows that a step with `numbers` has which is no decode.
+inline constexpr std::int32_t kFilledSplitTiles = 32;
+
 class PagedAttention {
  public:
   // `stream` outlives it.
@@ -58,13 +62,17 @@ class PagedAttention {
   virtual Result<void> reserve(const StepShape& shape) = 0;
   virtual std::int64_t scratch_bytes() const = 0;
 
-  // Longest contexts: decode steps of `num_sequences` whose longest context lies between the same two of them
-  // can have one max_context_len, the larger of the two, and so launches of one shape. Ascending; the last is
-  // the longest that was reserved. A decode step with `numbers` gets the partition of its own longest
-  // context. Usual: one for contexts that are not cut, one for all others. Deterministic: partitions do not
-  // grow with the context, so their number does, and there is one for each four times as long.
+  // Longest contexts: steps of `num_sequences` whose longest context lies between the same two of them can
+  // have one max_context_len, the larger of the two, and so launches of one shape. Ascending; the last is the
+  // longest that was reserved. A step with `numbers` gets the partition of its own longest context. Usual:
+  // one for contexts that are not cut, one for all others. Deterministic: partitions do not grow with the
+  // context, so their number does, and there is one for each four times as long.
   virtual std::vector<std::int32_t> decode_contexts(std::int32_t num_sequences) const = 0;
   virtual std::int32_t decode_partition(std::int32_t num_sequences, std::int32_t context_len) const = 0;
+
+  // Tiles of 16 rows up to the last one of a sequence that goes by them, which are those of few rows:
+  // sequences of many have theirs in vain. At least 1; for heads as they were reserved.
+  virtual std::int32_t num_split_tiles(std::span<const std::int32_t> query_start) const = 0;
 
   // backend.h's paged_attention.   q, out  [num_tokens, num_heads * head_dim]
   // REQUIRES: head_dim <= 256; the batch and shape are within what was reserved.

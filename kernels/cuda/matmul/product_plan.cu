@@ -9,8 +9,9 @@ namespace {
 
 // Rows from which the library is worth its detours (expanding weights, a pass over the result). Quantised:
 // expanding costs about 4.6 bytes of traffic for each weight, most of it in the second-level cache, which is
-// the time of 128 rows on the tensor cores' slower, warp-wide instructions.
-constexpr std::int32_t kLibraryRows = 16, kLibraryRowsQuantised = 128;
+// the time of 128 rows on the tensor cores' slower, warp-wide instructions; and steps of 65 rows and more are
+// filled up to 128.
+constexpr std::int32_t kLibraryRows = 16, kLibraryRowsQuantised = 129;
 constexpr std::int32_t kMostSplits = 16;
 constexpr std::int64_t kFewestChunks = 4;  // of a split
 

@@ -5,8 +5,8 @@
 
 namespace octavo::kernels::cuda {
 
-// Of a decode step whose launches have one shape for many steps: what a launch would else have as an
-// argument.
+// Of a step whose launches have one shape for many steps (filled_batch.h): what a launch would else have as
+// an argument.
 struct StepNumbers {
   std::int32_t max_blocks = 0;
   std::int32_t partition = 0;  // decode_partition()
@@ -18,10 +18,12 @@ struct DeviceBatch {
   std::int32_t num_tokens = 0;
   std::int32_t num_sequences = 0;
   std::int32_t max_blocks = 0;
-  std::int32_t min_rows = 0;  // fewest and most rows of a sequence
+  std::int32_t min_rows = 0;  // fewest and most rows of a sequence, or less and more
   std::int32_t max_rows = 0;
   // Of any sequence, or more: it sizes the grid (a captured graph's: the most of all)
   std::int32_t max_context_len = 0;
+  // PagedAttention::num_split_tiles(), or more; 0: not known
+  std::int32_t num_split_tiles = 0;
   // Device memory; null: max_blocks, and a partition for max_context_len
   const StepNumbers* numbers = nullptr;
   const std::int32_t* positions = nullptr;

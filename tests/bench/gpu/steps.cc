@@ -178,13 +178,10 @@ class Steps {
     return {};
   }
 
-  // For a batch of each shape, in one block: of a recording only the shape matters.
   Result<void> record(CudaBackend& backend) {
-    for (const kernels::DecodeShape& shape : backend.steps_to_record()) {
-      const BatchShape batch{shape.num_rows, 1, shape.context_len, kBlockSize, named_.shape.head_dim};
-      const HostBatch sample(batch, std::vector<std::int32_t>(static_cast<std::size_t>(batch.num_blocks())),
-                             0);
-      OCTAVO_TRY_VOID(model_->record(backend, sample.view(), *kv_));
+    for (const kernels::SampleStep& step : backend.steps_to_record()) {
+      const kernels::SampleBatch sample(step, 0, kBlockSize, named_.shape.head_dim);
+      OCTAVO_TRY_VOID(model_->record(backend, sample.batch(), *kv_));
     }
     return model_->record_draws(backend);
   }

@@ -1,6 +1,6 @@
-// Decode steps that are filled up to a few shapes, and recorded: the rows that fill up touch nothing, and a
-// recorded step gives the bits of one that is not.
-#include "kernels/cuda/runtime/decode_batch.h"
+// Steps that are filled up to a few shapes, and recorded: the rows that fill up touch nothing, and a recorded
+// step gives the bits of one that is not.
+#include "kernels/cuda/runtime/filled_batch.h"
 
 #include <gtest/gtest.h>
 
@@ -18,25 +18,25 @@ using testing::random_matrix;
 using testing::SequenceSpec;
 using testing::Shape;
 
-TEST(DecodeRows, ArePowersOfTwoThenMultiplesOf64UpToTheMost) {
-  EXPECT_EQ(decode_rows(0), std::vector<std::int32_t>());
-  EXPECT_EQ(decode_rows(1), std::vector<std::int32_t>({1}));
-  EXPECT_EQ(decode_rows(8), std::vector<std::int32_t>({1, 2, 4, 8}));
-  EXPECT_EQ(decode_rows(11), std::vector<std::int32_t>({1, 2, 4, 8, 11}));
-  EXPECT_EQ(decode_rows(200), std::vector<std::int32_t>({1, 2, 4, 8, 16, 32, 64, 128, 192, 200}));
-  EXPECT_EQ(decode_rows(100'000).back(), kMostDecodeRows);
+TEST(FilledRows, ArePowersOfTwoThenMultiplesOf64UpToTheMost) {
+  EXPECT_EQ(filled_rows(0), std::vector<std::int32_t>());
+  EXPECT_EQ(filled_rows(1), std::vector<std::int32_t>({1}));
+  EXPECT_EQ(filled_rows(8), std::vector<std::int32_t>({1, 2, 4, 8}));
+  EXPECT_EQ(filled_rows(11), std::vector<std::int32_t>({1, 2, 4, 8, 11}));
+  EXPECT_EQ(filled_rows(200), std::vector<std::int32_t>({1, 2, 4, 8, 16, 32, 64, 128, 192, 200}));
+  EXPECT_EQ(filled_rows(100'000).back(), kMostFilledRows);
 }
 
-TEST(DecodeBatch, RowsThatFillUpHaveNoSlot) {
+std::vector<std::int32_t> values(std::span<const std::int32_t> span) { return {span.begin(), span.end()}; }
+
+TEST(FilledBatch, RowsThatFillUpADecodeStepAreASequenceEach) {
   const std::vector<std::int32_t> ids = {7, 8, 9}, positions = {3, 0, 12}, slots = {35, 16, 60},
                                   start = {0, 1, 2, 3}, contexts = {4, 1, 13}, tables = {2, 0, 1, 0, 3, 3};
   const std::vector<float> rotations = {1, 2, 3, 4, 5, 6};
-  DecodeBatch filled;
-  for (int time = 0; time < 2; ++time) {  // the second time over what the first left
-    filled.fill({3, 3, positions, slots, start, contexts, tables, 2, rotations}, ids, time == 0 ? 8 : 4);
-  }
+  FilledBatch filled;
+  for (const std::int32_t num_rows : {8, 4})  // the second time over what the first left
+    filled.fill({3, 3, positions, slots, start, contexts, tables, 2, rotations}, ids, num_rows, num_rows);
   const PagedBatch& batch = filled.batch();
-  const auto values = [](auto span) { return std::vector(span.begin(), span.end()); };
   EXPECT_EQ(batch.num_tokens, 4);
   EXPECT_EQ(batch.num_sequences, 4);
   EXPECT_EQ(values(filled.token_ids()), std::vector<std::int32_t>({7, 8, 9, 0}));
@@ -44,8 +44,25 @@ TEST(DecodeBatch, RowsThatFillUpHaveNoSlot) {
   EXPECT_EQ(values(batch.slot_mapping), std::vector<std::int32_t>({35, 16, 60, -1}));
   EXPECT_EQ(values(batch.query_start), std::vector<std::int32_t>({0, 1, 2, 3, 4}));
   EXPECT_EQ(values(batch.block_tables), std::vector<std::int32_t>({2, 0, 1, 0, 3, 3, 0, 0}));
-  EXPECT_EQ(values(batch.rotations), std::vector<float>({1, 2, 3, 4, 5, 6, 0, 0}));
+  EXPECT_TRUE(std::ranges::equal(batch.rotations, std::vector<float>({1, 2, 3, 4, 5, 6, 0, 0})));
   EXPECT_TRUE(batch.local_rotations.empty());
+}
+
+TEST(FilledBatch, RowsThatFillUpAnotherStepAreOneSequenceAndTheOtherSequencesHaveNone) {
+  const std::vector<std::int32_t> ids = {7, 8, 9, 10, 11}, positions = {3, 0, 1, 2, 3},
+                                  slots = {35, 16, 17, 18, 19}, start = {0, 1, 5}, contexts = {4, 4},
+                                  tables = {2, 1};
+  FilledBatch filled;
+  filled.fill({5, 2, positions, slots, start, contexts, tables, 1, {}}, ids, 8, 4);
+  EXPECT_EQ(filled.batch().num_tokens, 8);
+  EXPECT_EQ(filled.batch().num_sequences, 4);
+  EXPECT_EQ(values(filled.token_ids()), std::vector<std::int32_t>({7, 8, 9, 10, 11, 0, 0, 0}));
+  EXPECT_EQ(values(filled.batch().slot_mapping), std::vector<std::int32_t>({35, 16, 17, 18, 19, -1, -1, -1}));
+  EXPECT_EQ(values(filled.batch().query_start), std::vector<std::int32_t>({0, 1, 5, 8, 8}));
+  EXPECT_EQ(values(filled.batch().context_lens), std::vector<std::int32_t>({4, 4, 1, 1}));
+  EXPECT_EQ(values(filled.batch().block_tables), std::vector<std::int32_t>({2, 1, 0, 0}));
+  filled.fill({5, 2, positions, slots, start, contexts, tables, 1, {}}, ids, 5, 2);
+  EXPECT_EQ(values(filled.batch().query_start), start);
 }
 
 // The attention of one layer, from its input to its output; whatever is not a row's stays -7.
@@ -69,7 +86,7 @@ class OneLayer {
         q_(backend, constant(kRows * shape.query_width(), -7.0f), shape.query_width()),
         out_(backend, constant(kRows * shape.query_width(), -7.0f), shape.query_width()) {}
 
-  static constexpr std::int32_t kRows = 32;
+  static constexpr std::int32_t kRows = 96;
 
   StepBody body(KvCache& kv) {
     return [this, &kv](const PagedBatch& batch, std::span<const std::int32_t>) {
@@ -112,28 +129,40 @@ std::vector<SequenceSpec> decodes(std::int32_t count, std::int32_t longest) {
   return sequences;
 }
 
+// Decodes, a draft of some rows, and prompts behind them.
+std::vector<SequenceSpec> mixed(std::int32_t longest) {
+  std::vector<SequenceSpec> sequences = decodes(3, longest);
+  sequences.push_back({20, longest / 2, 5});
+  sequences.push_back({21, 7, 9});
+  sequences.push_back({22, 0, 40});
+  return sequences;
+}
+
 bool same_first_rows(const std::vector<float>& a, const std::vector<float>& b, std::int64_t count) {
   return testing::same_bits(a.data(), b.data(), count);
 }
 
-class CudaDecodeSteps : public ::testing::Test {
+class CudaFilledSteps : public ::testing::Test {
  protected:
   // Each launch once: what races is found where each kernel is tested.
   void SetUp() override { emulation::settings().finds_races = false; }
 };
 
-// Among the rows are 3 of 4, 9 of 16 and 17 of 32, for which products take the same way filled up or not:
-// whatever else differs is what a row that fills up did.
-TEST_F(CudaDecodeSteps, RowsThatFillUpTouchNothing) {
+// Among the rows are 3 of 4, 9 of 16, 17 of 32 and 57 of 64, for which products take the same way filled up
+// or not: whatever else differs is what a row that fills up did.
+TEST_F(CudaFilledSteps, RowsThatFillUpTouchNothing) {
   const Shape shape = testing::odd_shape();
   for (const bool deterministic : {false, true}) {
     const auto backend = emulated_backend(shape, {.deterministic = deterministic});
     OneLayer layer(*backend, shape, TensorType::kQ4_1);
+    std::vector<std::vector<SequenceSpec>> steps = {decodes(3, 60), decodes(9, 60), decodes(17, 60)};
+    if (!deterministic) steps.push_back(mixed(60));
     for (const auto& [type, block_size] :
          {std::pair(KvType::kF16, 16), {KvType::kInt8, 3}, {KvType::kF32, 1}}) {
-      for (const std::int32_t count : {3, 9, 17}) {
+      for (const std::vector<SequenceSpec>& sequences : steps) {
         const PagedProblem problem = make_problem(
-            shape, decodes(count, 60), {.type = type, .block_size = block_size, .new_tokens_stored = false});
+            shape, sequences, {.type = type, .block_size = block_size, .new_tokens_stored = false});
+        const std::int64_t count = problem.num_rows();
         const std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
         std::vector<OneLayer::Outcome> outcomes;
         for (const bool fills_up : {false, true}) {
@@ -161,24 +190,16 @@ TEST_F(CudaDecodeSteps, RowsThatFillUpTouchNothing) {
   }
 }
 
-PagedBatch sample_batch(const DecodeShape& shape, std::vector<std::int32_t>& numbers,
-                        std::vector<float>& rotations, std::int32_t block_size, std::int32_t rotary_dim) {
-  const auto rows = static_cast<std::size_t>(shape.num_rows);
-  const std::int32_t max_blocks = (shape.context_len + block_size - 1) / block_size;
-  numbers.assign(rows * static_cast<std::size_t>(max_blocks) + 3 * rows + 1, 0);
-  const std::span<std::int32_t> all = numbers;
-  const auto start = all.first(rows + 1), contexts = all.subspan(rows + 1, rows),
-             zeros = all.subspan(2 * rows + 1, rows);
-  for (std::size_t i = 0; i <= rows; ++i) start[i] = static_cast<std::int32_t>(i);
-  std::fill(contexts.begin(), contexts.end(), shape.context_len);
-  rotations.assign(rows * static_cast<std::size_t>(rotary_dim), 0.0f);
-  return {shape.num_rows, shape.num_rows, zeros, zeros, start, contexts, all.subspan(3 * rows + 1),
-          max_blocks,     rotations};
+void record_all(Backend& backend, OneLayer& layer, KvCache& kv, std::int32_t rotary_dim) {
+  for (const SampleStep& each : backend.steps_to_record()) {
+    const SampleBatch sample(each, 0, kv.layout().block_size, rotary_dim);
+    ASSERT_TRUE(backend.record_step(sample.batch(), sample.token_ids(), layer.body(kv)));
+  }
 }
 
 // Contexts on both sides of where they are cut, tables of other widths, other blocks: what a launch would
 // have as an argument reaches the graph through memory.
-TEST_F(CudaDecodeSteps, RecordedStepsGiveTheSameBits) {
+TEST_F(CudaFilledSteps, RecordedStepsGiveTheSameBits) {
   const Shape shape = testing::odd_shape();
   for (const bool deterministic : {false, true}) {
     const auto recording = emulated_backend(shape, {.deterministic = deterministic});
@@ -192,45 +213,45 @@ TEST_F(CudaDecodeSteps, RecordedStepsGiveTheSameBits) {
       const auto recorded_kv = device_pool(*recording, largest), started_kv = device_pool(*starting, largest);
       EXPECT_TRUE(recording->reserve_step(step_shape(shape)));  // forgets what was recorded for another pool
       const std::int64_t captures = emulation::num_captures();
-      const std::vector<DecodeShape> shapes = recording->steps_to_record();
-      for (const DecodeShape& each : shapes) {
-        std::vector<std::int32_t> numbers;
-        std::vector<float> rotations;
-        const PagedBatch batch =
-            sample_batch(each, numbers, rotations, block_size, shape.attention.rotary_dim);
-        const std::vector<std::int32_t> ids(static_cast<std::size_t>(each.num_rows));
-        ASSERT_TRUE(recording->record_step(batch, ids, recorded.body(*recorded_kv)));
-      }
-      EXPECT_EQ(emulation::num_captures() - captures, static_cast<std::int64_t>(shapes.size()));
-      EXPECT_GT(shapes.size(), 6u);
+      record_all(*recording, recorded, *recorded_kv, shape.attention.rotary_dim);
+      EXPECT_EQ(emulation::num_captures() - captures, std::ssize(recording->steps_to_record()));
+      EXPECT_GT(recording->steps_to_record().size(), 6u);
       EXPECT_TRUE(read_pool(*recorded_kv) == largest.pool) << "recording wrote to the pool";
+      std::vector<std::vector<SequenceSpec>> steps;
       for (const std::int32_t count : {1, 3, 5, 20, 2}) {
-        for (const std::int32_t longest : {1, 255, 256, 700}) {
-          const PagedProblem problem =
-              make_problem(shape, decodes(count, longest),
-                           {.type = type, .block_size = block_size, .new_tokens_stored = false});
-          ASSERT_LE(problem.num_blocks, largest.num_blocks);
-          const std::vector<std::int32_t> ids(static_cast<std::size_t>(count));
-          const auto place = [&](const KvCache& kv) {
-            EXPECT_TRUE(upload_to(static_cast<const CudaKvCache&>(kv).data(), problem.pool.data(),
-                                  static_cast<std::int64_t>(problem.pool.size())));
-          };
-          place(*recorded_kv), place(*started_kv);
-          recorded.start_again(), started.start_again();
-          const std::int64_t graphs = emulation::num_graph_launches(),
-                             singles = emulation::num_single_launches();
-          recording->run_step(problem.batch(), ids, [](const PagedBatch&, std::span<const std::int32_t>) {
-            ADD_FAILURE() << "the step was not recorded";
-          });
-          EXPECT_EQ(emulation::num_graph_launches() - graphs, 1);
-          EXPECT_EQ(emulation::num_single_launches() - singles, 0);
-          starting->run_step(problem.batch(), ids, started.body(*started_kv));
-          const auto a = recorded.outcome(*recorded_kv), b = started.outcome(*started_kv);
-          const std::int64_t numbers = count * shape.query_width();
-          EXPECT_TRUE(a.pool == b.pool && same_first_rows(a.out, b.out, numbers))
-              << count << " rows, context " << longest << (deterministic ? ", deterministic" : "");
-          EXPECT_NE(a.out[0], -7.0f);
-        }
+        for (const std::int32_t longest : {1, 255, 256, 700}) steps.push_back(decodes(count, longest));
+      }
+      for (const std::int32_t longest : {20, 250, 256, 700}) {
+        if (deterministic) break;
+        steps.push_back(mixed(longest));
+        steps.push_back({{1, longest - 4, 4}});
+        steps.push_back({{1, 0, 2}, {2, longest - 1, 1}});
+      }
+      for (const std::vector<SequenceSpec>& sequences : steps) {
+        const PagedProblem problem = make_problem(
+            shape, sequences, {.type = type, .block_size = block_size, .new_tokens_stored = false});
+        ASSERT_LE(problem.num_blocks, largest.num_blocks);
+        const std::vector<std::int32_t> ids(static_cast<std::size_t>(problem.num_rows()));
+        const auto place = [&](const KvCache& kv) {
+          EXPECT_TRUE(upload_to(static_cast<const CudaKvCache&>(kv).data(), problem.pool.data(),
+                                static_cast<std::int64_t>(problem.pool.size())));
+        };
+        place(*recorded_kv), place(*started_kv);
+        recorded.start_again(), started.start_again();
+        const std::int64_t graphs = emulation::num_graph_launches(),
+                           singles = emulation::num_single_launches();
+        recording->run_step(problem.batch(), ids, [](const PagedBatch&, std::span<const std::int32_t>) {
+          ADD_FAILURE() << "the step was not recorded";
+        });
+        EXPECT_EQ(emulation::num_graph_launches() - graphs, 1);
+        EXPECT_EQ(emulation::num_single_launches() - singles, 0);
+        starting->run_step(problem.batch(), ids, started.body(*started_kv));
+        const auto a = recorded.outcome(*recorded_kv), b = started.outcome(*started_kv);
+        const std::int64_t numbers = problem.num_rows() * shape.query_width();
+        EXPECT_TRUE(a.pool == b.pool && same_first_rows(a.out, b.out, numbers))
+            << problem.num_rows() << " rows, context " << problem.context_lens[0]
+            << (deterministic ? ", deterministic" : "");
+        EXPECT_NE(a.out[0], -7.0f);
       }
     }
     EXPECT_TRUE(recording->status());
@@ -238,7 +259,7 @@ TEST_F(CudaDecodeSteps, RecordedStepsGiveTheSameBits) {
 }
 
 // Rehearsals, of prompts too: nothing is written, and nothing attended to.
-TEST_F(CudaDecodeSteps, RowsWithoutASlotTouchNothing) {
+TEST_F(CudaFilledSteps, RowsWithoutASlotTouchNothing) {
   const Shape shape = testing::odd_shape();
   const auto backend = emulated_backend(shape);
   OneLayer layer(*backend, shape, TensorType::kQ4_1);
@@ -259,7 +280,7 @@ TEST_F(CudaDecodeSteps, RowsWithoutASlotTouchNothing) {
 }
 
 // Those of a batch, and those that the backend keeps of every position, of layers of both kinds.
-TEST_F(CudaDecodeSteps, KeptAnglesGiveTheSameBitsAndAreNotSent) {
+TEST_F(CudaFilledSteps, KeptAnglesGiveTheSameBitsAndAreNotSent) {
   for (const Rotations rotations : {Rotations::kGlobal, Rotations::kLocal}) {
     Shape shape = testing::odd_shape();
     shape.attention.rotations = rotations;
@@ -302,7 +323,7 @@ TEST_F(CudaDecodeSteps, KeptAnglesGiveTheSameBitsAndAreNotSent) {
 }
 
 // More than 64 MiB of angles are not kept.
-TEST_F(CudaDecodeSteps, AnglesOfVeryManyPositionsAreNotKept) {
+TEST_F(CudaFilledSteps, AnglesOfVeryManyPositionsAreNotKept) {
   StepShape shape = step_shape(testing::odd_shape());
   shape.has_local_rotations = false;
   const auto backend = emulated_backend(testing::odd_shape());
@@ -313,11 +334,20 @@ TEST_F(CudaDecodeSteps, AnglesOfVeryManyPositionsAreNotKept) {
   }
 }
 
-// A step with a row more than one for a sequence, or of more rows than any shape has, is not touched.
-TEST_F(CudaDecodeSteps, OtherStepsAreGivenAsTheyAre) {
+// Steps of more rows or sequences than are filled up, sequences of few rows far behind others, and where each
+// row must not depend on the others prompts.
+TEST_F(CudaFilledSteps, OtherStepsAreGivenAsTheyAre) {
   const Shape shape = testing::odd_shape();
-  const auto backend = emulated_backend(shape);
-  for (const auto& sequences : {std::vector<SequenceSpec>{{1, 8, 2}, {2, 15, 1}}, decodes(33, 40)}) {
+  const auto usual = emulated_backend(shape, {}, 600),
+             deterministic = emulated_backend(shape, {.deterministic = true}, 600);
+  std::vector<SequenceSpec> many = decodes(16, 40);
+  many.push_back({30, 0, 2});
+  const std::vector<SequenceSpec> few_rows_last = {{1, 0, 400}, {2, 40, 1}}, small = {{1, 8, 2}, {2, 15, 1}};
+  for (const auto& [backend, sequences] : {std::pair(usual.get(), decodes(33, 40)),
+                                           {usual.get(), {{1, 0, 513}}},
+                                           {usual.get(), many},
+                                           {usual.get(), few_rows_last},
+                                           {deterministic.get(), small}}) {
     const PagedProblem problem = make_problem(shape, sequences, {});
     const PagedBatch given = problem.batch();
     std::int32_t seen = 0;
