@@ -55,8 +55,8 @@ Result<void> reserve_sums(ProductScratch& scratch, const StepShape& shape, const
   std::int64_t numbers = rows * shape.feed_forward_length;
   if (uses_library(options)) {
     const std::int64_t widest = std::max(scratch.most_columns, std::int64_t{shape.vocabulary_size});
-    numbers = num_parts(options) *
-              std::max({numbers, rows * shape.embedding_length, kFewestRowsBeside * widest});
+    numbers =
+        num_parts(options) * std::max({numbers, rows * shape.embedding_length, kFewestRowsBeside * widest});
   }
   OCTAVO_TRY_VOID(take(scratch.sums, numbers * 4));
   if (!uses_library(options) || !shape.has_quantised_weights) return {};
