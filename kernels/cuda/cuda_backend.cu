@@ -281,7 +281,7 @@ Result<void> CudaBackend::reserve_step(const StepShape& shape) {
   mixed_rows_.clear();
   if (!options_.deterministic) mixed_rows_ = filled_rows(shape.num_rows);
   std::erase(mixed_rows_, 1);
-  drawn_rows_ = filled_rows(scratch_->logits_rows);
+  drawn_rows_ = filled_rows(std::min(scratch_->logits_rows, shape.num_rows));
   return {};
 }
 

@@ -68,7 +68,7 @@ void CudaBackend::list_draws(const StepDraws& draws) {
   sent_draws_.asked.assign(draws.draws.begin(), draws.draws.end());
   sent_draws_.num_asked_rows = draws.rows.size();
   sent_draws_.rows.assign(draws.rows.begin(), draws.rows.end());
-  sent_draws_.is_filled = std::ssize(draws.rows) <= scratch_->logits_rows && draw_in_order(draws);
+  sent_draws_.is_filled = std::ssize(draws.rows) <= drawn_rows_.back() && draw_in_order(draws);
   sent_draws_.kinds = {};
   if (!are_best_of_rows(draws.draws, 0)) {
     for (const TokenDraw& draw : draws.draws) {

@@ -216,32 +216,40 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
     return cudaSuccess;
   });
 }
-// The stream works again whatever was wrong in between.
+// False: of some stream nobody waited for.
+static bool end_capture(Device& self, const std::shared_ptr<Capture>& capture) {
+  bool is_joined = true;
+  for (const auto& each : self.streams) {
+    if (each->capture != capture) continue;
+    is_joined = is_joined && (each.get() == capture->origin || each->is_joined);
+    each->capture = nullptr;
+    each->is_joined = true;
+  }
+  for (const auto& each : self.events) {
+    if (each->capture == capture) each->capture = nullptr;
+  }
+  self.captures.erase(capture);
+  return is_joined;
+}
+// The stream works again whatever was wrong in between; of a device that has failed memory can be freed.
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
-  return call([&](Device& self) {
-    *graph = nullptr;
+  *graph = nullptr;
+  const cudaError_t ended = call([&](Device& self) {
     const auto capture = stream->capture;
     if (capture == nullptr) return cudaErrorIllegalState;
     if (capture->origin != stream) return cudaErrorStreamCaptureUnmatched;
     if (capture->mode != cudaStreamCaptureModeRelaxed && capture->thread != std::this_thread::get_id())
       return cudaErrorStreamCaptureWrongThread;
-    bool is_joined = true;
-    for (const auto& each : self.streams) {
-      if (each->capture != capture) continue;
-      is_joined = is_joined && (each.get() == stream || each->is_joined);
-      each->capture = nullptr;
-      each->is_joined = true;
-    }
-    for (const auto& each : self.events) {
-      if (each->capture == capture) each->capture = nullptr;
-    }
-    self.captures.erase(capture);
+    const bool is_joined = end_capture(self, capture);
     if (capture->is_broken) return cudaErrorStreamCaptureInvalidated;
     if (!is_joined) return cudaErrorStreamCaptureUnjoined;
     *graph = self.graphs.insert(std::make_unique<Graph>(Graph{capture->operations})).first->get();
     ++self.num_captures;
     return cudaSuccess;
   });
+  const std::lock_guard lock(device().mutex);
+  if (device().error != cudaSuccess && stream->capture != nullptr) end_capture(device(), stream->capture);
+  return ended;
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   return call([&](Device& self) {
