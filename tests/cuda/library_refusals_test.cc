@@ -3,9 +3,8 @@
 #include <map>
 #include <vector>
 
-#include "kernels/cuda/matmul/library.h"
 #include "kernels/cuda/matmul/matmul_kernels.h"
-#include "tests/cuda/product_bench.h"
+#include "tests/cuda/products_by_library.h"
 #include "tests/support/sweep.h"
 
 namespace octavo::kernels::cuda {
@@ -15,18 +14,8 @@ using emulation::LibraryCall;
 using testing::OwnedMatrix;
 using testing::random_matrix;
 
-// Float32 goes by the library from 9 rows on, other unquantised types from 16, quantised ones from 129.
-constexpr TensorType kTypes[] = {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_K,
-                                 TensorType::kQ5_0};
-
-class LibraryCalls : public ::testing::Test {
+class LibraryCalls : public ProductsByLibrary {
  protected:
-  void TearDown() override { close_library(library_); }
-
-  ProductOptions options(HalfParts parts = HalfParts::kOne) const {
-    return {.half_parts = parts, .num_multiprocessors = 8, .library = library_};
-  }
-  static OwnedMatrix matrix(TensorType type) { return random_matrix(type, 70, columns_for(type, 288), 3); }
   // What the library is asked from now on, by the kind of call.
   void count_calls() {
     emulation::settings().library_answers = [this](const LibraryCall& call) {
@@ -36,7 +25,6 @@ class LibraryCalls : public ::testing::Test {
   }
   std::size_t num_calls(LibraryCall::Kind kind) { return calls_[kind].size(); }
 
-  cublasLtHandle_t library_ = open_library();
   std::map<LibraryCall::Kind, std::vector<LibraryCall>> calls_;
   std::function<cublasStatus_t(const LibraryCall&)> answer_;
 };

@@ -1,9 +1,8 @@
 // What products by the matrix library give; library_refusals_test.cc: what they ask it, and what it refuses.
 #include <vector>
 
-#include "kernels/cuda/matmul/library.h"
 #include "kernels/cuda/matmul/matmul_kernels.h"
-#include "tests/cuda/product_bench.h"
+#include "tests/cuda/products_by_library.h"
 #include "tests/support/sweep.h"
 
 namespace octavo::kernels::cuda {
@@ -12,20 +11,7 @@ namespace {
 using testing::OwnedMatrix;
 using testing::random_matrix;
 
-// Float32 goes by the library from 9 rows on, other unquantised types from 16, quantised ones from 129.
-constexpr TensorType kTypes[] = {TensorType::kF32, TensorType::kF16, TensorType::kBF16, TensorType::kQ4_K,
-                                 TensorType::kQ5_0};
-
-class LibraryProductsTest : public ::testing::Test {
- protected:
-  void TearDown() override { close_library(library_); }
-
-  ProductOptions options(HalfParts parts = HalfParts::kOne) const {
-    return {.half_parts = parts, .num_multiprocessors = 8, .library = library_};
-  }
-  static OwnedMatrix matrix(TensorType type) { return random_matrix(type, 70, columns_for(type, 288), 3); }
-  cublasLtHandle_t library_ = open_library();
-};
+class LibraryProductsTest : public ProductsByLibrary {};
 
 TEST_F(LibraryProductsTest, OfEveryTypeAndNumberOfRowsAreThoseOfTheReference) {
   struct Case {

@@ -379,6 +379,18 @@ TEST(ProductPlan, BlocksPrepareOneRowThatFitsSharedMemory) {
   EXPECT_FALSE(has_own_row(TensorType::kQ4_K, 1, 4096, 0));
 }
 
+// Sums of four very long rows are more than 64 KiB, which some devices have no more than.
+TEST(ProductPlan, VectorsThatFitNoSharedMemoryGoByTiles) {
+  const auto path = [](TensorType type, std::int32_t rows, std::int64_t columns) {
+    return plan_product(type, rows, 4096, columns, {.num_multiprocessors = 132}).path;
+  };
+  EXPECT_EQ(path(TensorType::kQ4_K, 4, 28672), ProductPath::kVector);
+  EXPECT_EQ(path(TensorType::kQ4_K, 4, 53248), ProductPath::kTiles);
+  EXPECT_EQ(path(TensorType::kQ4_K, 2, 53248), ProductPath::kVector);
+  EXPECT_EQ(path(TensorType::kQ4_K, 1, 53248), ProductPath::kVector);
+  EXPECT_EQ(path(TensorType::kBF16, 1, 53248), ProductPath::kVector);
+}
+
 TEST(Products, OfHugeActivationsAreFinite) {
   Bench bench;
   for (const TensorType type : {TensorType::kQ4_0, TensorType::kF16, TensorType::kBF16}) {

@@ -123,8 +123,9 @@ void launch_vector(Stream& stream, TensorType type, const ProductTargets& target
 // itself. Of `rows` the stride.
 void launch_vector_with_own_row(Stream& stream, TensorType type, const ProductTargets& targets,
                                 const PreparedRows& rows, const RowSource& source, std::int64_t most_blocks);
-// Shared memory of one of these blocks.
+// Shared memory of one of these blocks, and of one whose rows are prepared.
 std::int64_t own_row_bytes(TensorType type, std::int64_t stride);
+std::int64_t vector_bytes(TensorType type, std::int32_t rows, std::int64_t stride);
 
 // Sums of parts of the inner dimension: the last block of a tile to arrive adds them up, in order.
 struct SplitScratch {

@@ -390,13 +390,6 @@ VectorKernel vector_kernel_for(TensorType type, int num_rows, RowsAre rows_are) 
   return kernel;
 }
 
-// Of the sums of a block's warps.
-std::int64_t sums_bytes(TensorType type, int compiled_rows, std::int64_t stride) {
-  if (!is_quantised(type)) return 0;
-  return kVectorWarps * numbers_of_warp<1>(sections_of(stride)) * compiled_rows *
-         static_cast<std::int64_t>(sizeof(float));
-}
-
 // `source` without data: the rows are prepared. REQUIRES: else one row
 void launch_blocks(Stream& stream, TensorType type, const ProductTargets& targets, const PreparedRows& rows,
                    const RowSource& source, std::int64_t most_blocks) {
@@ -411,7 +404,7 @@ void launch_blocks(Stream& stream, TensorType type, const ProductTargets& target
   const VectorKernel chosen =
       vector_kernel_for(type, rows.num_rows, has_own_row ? RowsAre::kOwn : RowsAre::kPrepared);
   const std::int64_t shared_bytes =
-      has_own_row ? own_row_bytes(type, rows.stride) : sums_bytes(type, chosen.rows, rows.stride);
+      has_own_row ? own_row_bytes(type, rows.stride) : vector_bytes(type, rows.num_rows, rows.stride);
   launch(chosen.kernel,
          {.grid = dim3(static_cast<unsigned>(std::min<std::int64_t>(num_blocks, most_blocks))),
           .block = dim3(kVectorThreads),
@@ -422,9 +415,16 @@ void launch_blocks(Stream& stream, TensorType type, const ProductTargets& target
 
 }  // namespace
 
+// Of the sums of a block's warps.
+std::int64_t vector_bytes(TensorType type, std::int32_t rows, std::int64_t stride) {
+  if (!is_quantised(type)) return 0;
+  return kVectorWarps * numbers_of_warp<1>(sections_of(stride)) *
+         vector_kernel_for(type, rows, RowsAre::kPrepared).rows * static_cast<std::int64_t>(sizeof(float));
+}
+
 std::int64_t own_row_bytes(TensorType type, std::int64_t stride) {
   if (!is_quantised(type)) return stride * std::int64_t{sizeof(float)};
-  return sums_bytes(type, 1, stride) + integer_bytes(stride);
+  return vector_bytes(type, 1, stride) + integer_bytes(stride);
 }
 
 void launch_vector(Stream& stream, TensorType type, const ProductTargets& targets, const PreparedRows& rows) {

@@ -68,6 +68,15 @@ bool prepares_own_row(TensorType type, std::int32_t rows, std::int64_t columns,
              options.multiprocessor_shared_bytes;
 }
 
+// Every device has 64 KiB of shared memory for a block, of which some keep 1. Tiles take what does not fit,
+// with the same bits.
+constexpr std::int64_t kMostVectorBytes = 63 * 1024;
+
+bool fits_vectors(TensorType type, std::int32_t rows, std::int64_t columns) {
+  const std::int32_t most = is_quantised(type) ? kMostVectorRowsQuantised : kMostVectorRows;
+  return rows <= most && vector_bytes(type, rows, padded_columns(columns)) <= kMostVectorBytes;
+}
+
 ProductPlan vector_plan(TensorType type, std::int32_t rows, std::int64_t columns,
                         const ProductOptions& options) {
   ProductPlan plan;
@@ -91,8 +100,7 @@ ProductPlan plan_product(TensorType type, std::int32_t rows, std::int64_t output
     return vector_plan(type, rows, columns, options);
   }
   if (options.deterministic && !is_quantised(type)) return tiles_plan(type, rows, outputs, columns, options);
-  if (rows <= (is_quantised(type) ? kMostVectorRowsQuantised : kMostVectorRows))
-    return vector_plan(type, rows, columns, options);
+  if (fits_vectors(type, rows, columns)) return vector_plan(type, rows, columns, options);
   const std::int32_t library_rows = is_quantised(type) ? kLibraryRowsQuantised : kLibraryRows;
   if (has_library && rows >= library_rows) return {ProductPath::kLibrary};
   return tiles_plan(type, rows, outputs, columns, options);
