@@ -76,9 +76,8 @@ Result<cudaDeviceProp> device_properties() {
 }
 
 std::int64_t num_tables_entries(const StepShape& shape) {
-  const std::int32_t sequences = shape.max_num_sequences > 0 ? shape.max_num_sequences : shape.num_rows;
   const std::int64_t blocks = (std::int64_t{shape.max_context_len} + shape.block_size - 1) / shape.block_size;
-  return sequences * blocks;
+  return most_sequences(shape) * blocks;
 }
 
 // Of a step: three numbers and the rotations of each row, three of each sequence (which are filled up to no
@@ -90,12 +89,6 @@ std::int64_t input_bytes(const StepShape& shape) {
       shape.num_rows * (3 + rotations + 2 + kDrawNumbers) + 1 + num_tables_entries(shape);
   constexpr std::int64_t kNumArrays = 12, kLeast = 64 * 1024;  // room for lists of copies
   return std::max(numbers * 4 + kNumArrays * UploadRing::kAlignment, kLeast);
-}
-
-// The most that is filled up to.
-std::int32_t most_decode_rows(const StepShape& shape) {
-  const std::int32_t sequences = shape.max_num_sequences > 0 ? shape.max_num_sequences : shape.num_rows;
-  return std::min(sequences, shape.num_rows);
 }
 
 // Angles of all positions that are kept: those of 131,072 with heads of 128. Of more, each step sends its
@@ -277,7 +270,7 @@ Result<void> CudaBackend::reserve_step(const StepShape& shape) {
   OCTAVO_TRY_VOID(products_->reserve(shape));
   OCTAVO_TRY_VOID(attention_->reserve(shape));
   shape_ = shape;
-  decode_rows_ = filled_rows(most_decode_rows(shape));
+  decode_rows_ = filled_rows(std::min(most_sequences(shape), shape.num_rows));
   mixed_rows_.clear();
   if (!options_.deterministic) mixed_rows_ = filled_rows(shape.num_rows);
   std::erase(mixed_rows_, 1);

@@ -57,6 +57,10 @@ class CudaHostKvCache final : public HostKvCache {
   PinnedMemory memory_;
 };
 
+inline std::int32_t most_sequences(const StepShape& shape) {
+  return shape.max_num_sequences > 0 ? shape.max_num_sequences : shape.num_rows;
+}
+
 class CudaBackend final : public Backend {
  public:
   static Result<std::unique_ptr<CudaBackend>> create(const CudaOptions& options,

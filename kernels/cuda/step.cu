@@ -154,7 +154,7 @@ void CudaBackend::run_step(const PagedBatch& batch, std::span<const std::int32_t
   recorded->second.launch(*compute_);
 }
 
-// One for each shape that steps are filled up to.
+// One for each shape that steps are filled up to, but where that takes more sequences than there can be.
 std::vector<SampleStep> CudaBackend::filled_steps() const {
   std::vector<SampleStep> steps;
   for (const std::int32_t rows : decode_rows_) {
@@ -163,9 +163,9 @@ std::vector<SampleStep> CudaBackend::filled_steps() const {
   }
   for (const std::int32_t rows : mixed_rows_) {
     const std::int32_t sequences = std::min(rows, kFilledSequences);
+    const std::int64_t most = std::min(sequences, most_sequences(shape_));
     for (const std::int32_t context : attention_->decode_contexts(sequences)) {
-      if (context > 1 && num_pieces(rows, context) <= static_cast<unsigned>(sequences))
-        steps.push_back({rows, 0, context});
+      if (context > 1 && most * context >= rows) steps.push_back({rows, 0, context});
     }
   }
   return steps;
@@ -177,10 +177,8 @@ std::vector<SampleStep> CudaBackend::filled_steps() const {
 // (tiles of 16), of which draws that are not filled up may be.
 std::vector<SampleStep> CudaBackend::steps_to_rehearse() const {
   const std::int32_t longest = shape_.max_context_len;
-  const std::int64_t most_sequences =
-      shape_.max_num_sequences > 0 ? shape_.max_num_sequences : shape_.num_rows;
-  const auto most =
-      static_cast<std::int32_t>(std::min<std::int64_t>(shape_.num_rows, most_sequences * longest));
+  const std::int64_t sequences = most_sequences(shape_);
+  const auto most = static_cast<std::int32_t>(std::min<std::int64_t>(shape_.num_rows, sequences * longest));
   std::vector<SampleStep> steps = {{1, 1, longest}};
   std::vector<std::int32_t> numbers = {3, 12};
   for (std::int32_t rows = mixed_rows_.empty() ? 2 : 2 * mixed_rows_.back(); rows < most; rows *= 2)
@@ -189,7 +187,7 @@ std::vector<SampleStep> CudaBackend::steps_to_rehearse() const {
     if (rows < most) steps.push_back({rows, 0, std::min(rows, longest)});
   }
   if (most > 1) steps.push_back({most, 0, longest});
-  if (most > 1 && most_sequences > 1 && longest > 1) steps.push_back({std::min(most, longest), 1, longest});
+  if (most > 1 && sequences > 1 && longest > 1) steps.push_back({std::min(most, longest), 1, longest});
   if (options_.graphs) return steps;  // record_step() rehearses what it records
   const std::vector<SampleStep> filled = filled_steps();
   steps.insert(steps.end(), filled.begin(), filled.end());

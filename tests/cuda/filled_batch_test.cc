@@ -43,7 +43,7 @@ TEST(FilledBatch, RowsThatFillUpADecodeStepAreASequenceEach) {
   EXPECT_EQ(values(batch.positions), std::vector<std::int32_t>({3, 0, 12, 0}));
   EXPECT_EQ(values(batch.slot_mapping), std::vector<std::int32_t>({35, 16, 60, -1}));
   EXPECT_EQ(values(batch.query_start), std::vector<std::int32_t>({0, 1, 2, 3, 4}));
-  EXPECT_EQ(values(batch.block_tables), std::vector<std::int32_t>({2, 0, 1, 0, 3, 3, 0, 0}));
+  EXPECT_EQ(values(batch.block_tables), tables);
   EXPECT_TRUE(std::ranges::equal(batch.rotations, std::vector<float>({1, 2, 3, 4, 5, 6, 0, 0})));
   EXPECT_TRUE(batch.local_rotations.empty());
 }
@@ -60,7 +60,7 @@ TEST(FilledBatch, RowsThatFillUpAnotherStepAreOneSequenceAndTheOtherSequencesHav
   EXPECT_EQ(values(filled.batch().slot_mapping), std::vector<std::int32_t>({35, 16, 17, 18, 19, -1, -1, -1}));
   EXPECT_EQ(values(filled.batch().query_start), std::vector<std::int32_t>({0, 1, 5, 8, 8}));
   EXPECT_EQ(values(filled.batch().context_lens), std::vector<std::int32_t>({4, 4, 1, 1}));
-  EXPECT_EQ(values(filled.batch().block_tables), std::vector<std::int32_t>({2, 1, 0, 0}));
+  EXPECT_EQ(values(filled.batch().block_tables), tables);
   filled.fill({5, 2, positions, slots, start, contexts, tables, 1, {}}, ids, 5, 2);
   EXPECT_EQ(values(filled.batch().query_start), start);
 }
@@ -255,6 +255,29 @@ TEST_F(CudaFilledSteps, RecordedStepsGiveTheSameBits) {
       }
     }
     EXPECT_TRUE(recording->status());
+  }
+}
+
+// Where only one sequence has room for its table, and that is long.
+TEST_F(CudaFilledSteps, SequencesThatFillUpTakeNoRoomForTables) {
+  const Shape shape = testing::odd_shape();
+  StepShape step = step_shape(shape);
+  step.max_num_sequences = 1;
+  step.max_context_len = 30'000;
+  for (const bool graphs : {false, true}) {
+    const auto backend = emulated_backend(shape, {.graphs = graphs});
+    ASSERT_TRUE(backend->reserve_step(step));
+    OneLayer layer(*backend, shape, TensorType::kQ4_1);
+    const PagedProblem problem =
+        make_problem(shape, {{1, 20'000, 5}}, {.block_size = 1, .new_tokens_stored = false});
+    const auto kv = device_pool(*backend, problem);
+    record_all(*backend, layer, *kv, shape.attention.rotary_dim);
+    const std::vector<std::int32_t> ids(5);
+    const std::int64_t started = emulation::num_graph_launches();
+    backend->run_step(problem.batch(), ids, layer.body(*kv));
+    EXPECT_EQ(emulation::num_graph_launches() - started, graphs ? 1 : 0);
+    EXPECT_TRUE(backend->status());
+    EXPECT_NE(layer.outcome(*kv).out[0], -7.0f);
   }
 }
 

@@ -142,8 +142,8 @@ TEST_F(StepCounts, AreWhatTheTableSays) {
                                    {"8 rows", decodes(8), greedy, 10, 6, 288},
                                    {"64 rows", decodes(64), greedy, 10, 6, 2080},
                                    {"8 rows, drawn", decodes(8), random, 10, 11, 736},
-                                   {"5 rows of a sequence", {{24, 5}}, greedy, 10, 5, 272},
-                                   {"7 rows and a prompt of 60", mixed, greedy, 11, 6, 1984}};
+                                   {"5 rows of a sequence", {{24, 5}}, greedy, 10, 5, 224},
+                                   {"7 rows and a prompt of 60", mixed, greedy, 11, 6, 1856}};
   for (const TensorType type : {TensorType::kQ4_1, TensorType::kF16}) {
     for (const Case& each : cases) {
       const Parts parts = parts_of(each.name, type, each.rows, each.sampling);

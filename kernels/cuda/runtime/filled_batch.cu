@@ -46,7 +46,6 @@ void FilledBatch::fill(const PagedBatch& batch, std::span<const std::int32_t> to
   fill_up(positions_, batch.positions, rows, 0);
   fill_up(slot_mapping_, batch.slot_mapping, rows, -1);
   fill_up(context_lens_, batch.context_lens, sequences, 1);
-  fill_up(block_tables_, batch.block_tables, sequences * static_cast<std::size_t>(batch.max_blocks), 0);
   fill_up(rotations_, batch.rotations, batch.rotations.size() / given * rows, 0.0f);
   fill_up(local_rotations_, batch.local_rotations, batch.local_rotations.size() / given * rows, 0.0f);
   fill_up(query_start_, batch.query_start, sequences + 1, num_rows);
@@ -59,7 +58,7 @@ void FilledBatch::fill(const PagedBatch& batch, std::span<const std::int32_t> to
   batch_.slot_mapping = slot_mapping_;
   batch_.query_start = query_start_;
   batch_.context_lens = context_lens_;
-  batch_.block_tables = block_tables_;
+  batch_.block_tables = batch.block_tables;
   batch_.max_blocks = batch.max_blocks;
   batch_.rotations = rotations_;
   batch_.local_rotations = local_rotations_;

@@ -4,7 +4,8 @@
 //
 // Rows that fill up have token 0 at position 0 and slot -1, and are a sequence each (decode steps) or one
 // together: they are computed as far as the residual stream goes, write no keys or values, attend to nothing,
-// and nobody asks for their logits. Rows do not meet anywhere. Sequences that fill up have no rows.
+// and nobody asks for their logits. Rows do not meet anywhere. Sequences that fill up have no rows, and none
+// of these has a block table.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +36,13 @@ class FilledBatch {
   void fill(const PagedBatch& batch, std::span<const std::int32_t> token_ids, std::int32_t num_rows,
             std::int32_t num_sequences);
 
-  // Of the newest fill(), until the next.
+  // Of the newest fill(), until the next; block tables are those of its batch.
   const PagedBatch& batch() const { return batch_; }
   std::span<const std::int32_t> token_ids() const { return token_ids_; }
 
  private:
   PagedBatch batch_;
-  std::vector<std::int32_t> token_ids_, positions_, slot_mapping_, query_start_, context_lens_, block_tables_;
+  std::vector<std::int32_t> token_ids_, positions_, slot_mapping_, query_start_, context_lens_;
   std::vector<float> rotations_, local_rotations_;
 };
 
