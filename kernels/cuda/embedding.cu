@@ -2,6 +2,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/matmul/quantised.cuh"
 #include "kernels/cuda/product_arguments.h"
+#include "kernels/cuda/runtime/hardware.cuh"
 
 namespace octavo::kernels::cuda {
 namespace {
@@ -18,6 +19,7 @@ constexpr unsigned kThreads = 64;
 // once. Tokens in x: a step may have more than the 65,535 blocks that y can hold.
 __global__ void gather_kernel(ChosenRows tokens, float scale, ChosenRows positions, float* out,
                               std::int64_t out_stride) {
+  let_next_begin();
   const std::int64_t token = blockIdx.x, group = std::int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
   const std::int64_t first = group * kGroupColumns, columns = tokens.table.columns;
   if (first >= columns) return;

@@ -3,6 +3,7 @@
 #include "kernels/cuda/cuda_backend.h"
 #include "kernels/cuda/matmul/norm.cuh"
 #include "kernels/cuda/product_arguments.h"
+#include "kernels/cuda/runtime/hardware.cuh"
 
 namespace octavo::kernels::cuda {
 namespace {
@@ -13,6 +14,8 @@ constexpr unsigned kThreads = 512;
 __global__ void __launch_bounds__(kThreads)
     add_normalised_kernel(const float* sums, std::int64_t width, const float* weight, float epsilon,
                           float* residual, std::int64_t residual_stride) {
+  let_next_begin();
+  await_inputs();
   const float* const row = sums + std::int64_t{blockIdx.x} * width;
   float* const target = residual + std::int64_t{blockIdx.x} * residual_stride;
   const float factor = norm_factor<kThreads>(row, 0.0f, width, epsilon);
@@ -26,7 +29,8 @@ __global__ void __launch_bounds__(kThreads)
 // number of rows.
 void add_normalised(Stream& stream, const float* sums, std::int32_t num_rows, std::int64_t width,
                     const float* weight, float epsilon, float* residual, std::int64_t residual_stride) {
-  launch(add_normalised_kernel, {.grid = dim3(static_cast<unsigned>(num_rows)), .block = dim3(kThreads)},
+  launch(add_normalised_kernel,
+         {.grid = dim3(static_cast<unsigned>(num_rows)), .block = dim3(kThreads), .awaits_inputs = true},
          stream, sums, width, weight, epsilon, residual, residual_stride);
 }
 

@@ -218,9 +218,11 @@ __device__ void tile_of_block(const AttentionArguments& arguments, int& tile, in
 template <class Layout>
 __global__ void __launch_bounds__(kMostAttentionThreads, blocks_at_once<Layout>())
     attention_kernel(const __grid_constant__ AttentionArguments arguments, int has_pieces) {
+  let_next_begin();
   int tile_index, kv_head;
   tile_of_block<Layout>(arguments, tile_index, kv_head);
-  const AttentionTile tile = tile_at(arguments, tile_index);
+  const AttentionTile tile = tile_at(arguments, tile_index);  // of the step's arrays, which no kernel writes
+  await_inputs();
   if (tile.first < 0) return;
   const TileRows rows{arguments, tile, kv_head};
   // Rounds begin at fixed positions, so that what meets a row, and in which order, depends on no other row.

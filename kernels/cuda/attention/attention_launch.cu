@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/attention/attention_kernels.h"
 #include "kernels/cuda/attention/attention_rows.cuh"
+#include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 
 namespace octavo::kernels::cuda {
@@ -38,9 +39,11 @@ __device__ float merged(const AttentionArguments& arguments, std::int64_t first,
 
 // A block for each row of a tile and KV head.
 __global__ void merge_partitions(const __grid_constant__ AttentionArguments arguments) {
+  let_next_begin();
   const int local_tile = static_cast<int>(blockIdx.x) / kSplitTileRows;
   const int row = static_cast<int>(blockIdx.x) % kSplitTileRows;
   const AttentionTile tile = tile_at(arguments, arguments.first_tile + local_tile);
+  await_inputs();
   if (tile.first < 0 || row >= tile.num_rows) return;
   const TileRows rows{arguments, tile, static_cast<int>(blockIdx.y)};
   // Those before the row's window hold nothing of it, and none stands before the tile's.
@@ -85,14 +88,17 @@ void launch_attention(Stream& stream, const ChosenAttention& kernel, int num_til
                         : dim3(tiles, heads, static_cast<unsigned>(arguments.num_partitions));
   const std::int64_t bytes = kernel.shared_bytes(num_warps, arguments.num_stages);
   launch(kernel.kernel,
-         {grid, dim3(static_cast<unsigned>(num_warps) * kWarp), static_cast<std::size_t>(bytes)}, stream,
-         arguments, arguments.places.has_pieces(kernel.piece_numbers) ? 1 : 0);
+         {.grid = grid,
+          .block = dim3(static_cast<unsigned>(num_warps) * kWarp),
+          .shared_bytes = static_cast<std::size_t>(bytes),
+          .awaits_inputs = true},
+         stream, arguments, arguments.places.has_pieces(kernel.piece_numbers) ? 1 : 0);
 }
 
 void launch_merge(Stream& stream, int num_tiles, const AttentionArguments& arguments) {
   const dim3 grid(static_cast<unsigned>(num_tiles * kSplitTileRows),
                   static_cast<unsigned>(arguments.num_kv_heads));
-  launch(merge_partitions, {grid, dim3(128)}, stream, arguments);
+  launch(merge_partitions, {.grid = grid, .block = dim3(128), .awaits_inputs = true}, stream, arguments);
 }
 
 }  // namespace octavo::kernels::cuda

@@ -10,6 +10,7 @@
 
 #include "kernels/cuda/attention/kv_write.h"
 #include "kernels/cuda/attention/stored.cuh"
+#include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 
 namespace octavo::kernels::cuda {
@@ -196,6 +197,8 @@ struct SlotOfHead {
 template <KvType kType>
 __global__ void __launch_bounds__(kWarps* kWarp)
     write_kv_rows(const __grid_constant__ WriteArguments arguments) {
+  let_next_begin();
+  await_inputs();
   const std::int64_t row = blockIdx.x;
   const int head = static_cast<int>(blockIdx.y * kWarps + threadIdx.x / kWarp);
   if (head >= arguments.num_kv_heads) {
@@ -243,6 +246,8 @@ struct KeysOfChunk {
 template <KvType kType>
 __global__ void __launch_bounds__(kWarps* kWarp)
     write_kv_chunks(const __grid_constant__ WriteArguments arguments) {
+  let_next_begin();
+  await_inputs();
   __shared__ KeysOfChunk<kType> keys;
   const std::int64_t first_row = static_cast<std::int64_t>(blockIdx.x) * kChunkRows;
   const int head = static_cast<int>(blockIdx.y);
@@ -312,7 +317,8 @@ void write_kv(Stream& stream, const AttentionShape& shape, const DeviceBatch& ba
   const bool has_chunks = batch.max_rows > 1;
   const dim3 grid = has_chunks ? dim3(num_pieces(batch.num_tokens, kChunkRows), static_cast<unsigned>(heads))
                                : dim3(static_cast<unsigned>(batch.num_tokens), num_pieces(heads, kWarps));
-  launch(write_kernel(layout.type, has_chunks), {grid, dim3(kWarps * kWarp)}, stream, arguments);
+  launch(write_kernel(layout.type, has_chunks),
+         {.grid = grid, .block = dim3(kWarps * kWarp), .awaits_inputs = true}, stream, arguments);
 }
 
 }  // namespace octavo::kernels::cuda

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "kernels/backend.h"
+#include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/runtime/reduction.cuh"
 #include "kernels/cuda/runtime/soft_cap.cuh"
 
@@ -20,6 +21,8 @@ __device__ inline float minus_infinity() { return __uint_as_float(0xff800000u); 
 // for.
 __global__ void piece_kernel(float* logits, std::int64_t vocabulary, float soft_cap, float* piece_maxima,
                              float* piece_sums) {
+  let_next_begin();
+  await_inputs();
   const std::int64_t pieces = num_logits_pieces(vocabulary);
   const std::int64_t piece = std::int64_t{blockIdx.y} * kWarps + threadIdx.x / kWarp;
   if (piece >= pieces) return;  // whole warps
@@ -50,6 +53,8 @@ __global__ void piece_kernel(float* logits, std::int64_t vocabulary, float soft_
 // A block to a row.
 __global__ void row_kernel(std::int64_t pieces, const float* piece_maxima, const float* piece_sums,
                            float* log_sum_exp) {
+  let_next_begin();
+  await_inputs();
   const float* const maxima = piece_maxima + blockIdx.x * pieces;
   const float* const sums = piece_sums + blockIdx.x * pieces;
   float largest = minus_infinity();
@@ -70,10 +75,11 @@ void summarise_logits(Stream& stream, float* logits, std::int32_t num_rows, std:
                       float soft_cap, float* log_sum_exp, float* piece_maxima, float* piece_sums) {
   const auto rows = static_cast<unsigned>(num_rows);
   const std::int64_t pieces = num_logits_pieces(vocabulary);
-  launch(piece_kernel, {.grid = dim3(rows, num_pieces(pieces, kWarps)), .block = dim3(kThreads)}, stream,
-         logits, vocabulary, soft_cap, piece_maxima, piece_sums);
-  launch(row_kernel, {.grid = dim3(rows), .block = dim3(kThreads)}, stream, pieces, piece_maxima, piece_sums,
-         log_sum_exp);
+  launch(piece_kernel,
+         {.grid = dim3(rows, num_pieces(pieces, kWarps)), .block = dim3(kThreads), .awaits_inputs = true},
+         stream, logits, vocabulary, soft_cap, piece_maxima, piece_sums);
+  launch(row_kernel, {.grid = dim3(rows), .block = dim3(kThreads), .awaits_inputs = true}, stream, pieces,
+         piece_maxima, piece_sums, log_sum_exp);
 }
 
 }  // namespace octavo::kernels::cuda

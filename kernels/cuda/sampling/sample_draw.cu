@@ -1,5 +1,6 @@
 // The token itself: of a greedy draw the best, of a random one where the running sum of what is kept passes
 // the number drawn.
+#include "kernels/cuda/runtime/hardware.cuh"
 #include "kernels/cuda/sampling/sample_find.cuh"
 #include "kernels/cuda/sampling/sample_kernels.h"
 
@@ -19,6 +20,8 @@ __device__ inline DrawnToken drawn(const SampleRow& row, std::int32_t token_id) 
 // The lowest id among the largest logits: in the first piece that has the largest maximum.
 __global__ void __launch_bounds__(kBestThreads)
     best_kernel(SampleInput input, const DeviceDraw* draws, DrawnToken* results) {
+  let_next_begin();
+  await_inputs();
   __shared__ std::int32_t best_piece;
   if (draws != nullptr && !draws[blockIdx.x].is_greedy()) return;
   const SampleRow row =
@@ -107,8 +110,9 @@ __global__ void __launch_bounds__(kDrawThreads)
 
 void choose_best(Stream& stream, const SampleInput& input, const DeviceDraw* draws, std::int32_t num_draws,
                  DrawnToken* results) {
-  launch(best_kernel, {.grid = dim3(static_cast<unsigned>(num_draws)), .block = dim3(kBestThreads)}, stream,
-         input, draws, results);
+  launch(best_kernel,
+         {.grid = dim3(static_cast<unsigned>(num_draws)), .block = dim3(kBestThreads), .awaits_inputs = true},
+         stream, input, draws, results);
 }
 
 void weigh_kept(Stream& stream, const SampleInput& input, const DeviceDraw* draws, std::int32_t num_draws,
