@@ -216,8 +216,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode mo
     return cudaSuccess;
   });
 }
-// False: of some stream nobody waited for.
-static bool end_capture(Device& self, const std::shared_ptr<Capture>& capture) {
+// False: for some stream nobody waited. `capture` by value: the last other owner may be one of the streams.
+static bool end_capture(Device& self, std::shared_ptr<Capture> capture) {
   bool is_joined = true;
   for (const auto& each : self.streams) {
     if (each->capture != capture) continue;
