@@ -9,8 +9,16 @@
 #include "tests/cuda/device_problem.h"
 #include "tests/cuda/device_sampler.h"
 #include "tests/cuda/tiny_engines.h"
+#include "tests/kernels/attention_claims.h"
+#include "tests/kernels/operation_claims.h"
 #include "tests/runner/direct_steps.h"
 #include "tests/runner/sampler_comparison.h"
+
+// Linked with the helpers; octavo_cuda_tests makes them of the emulated device.
+namespace octavo::kernels::testing {
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(AttentionClaims);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(OperationClaims);
+}  // namespace octavo::kernels::testing
 
 namespace octavo {
 namespace {
