@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
-#include <numeric>
 
 #include "engine/base/check.h"
 #include "kernels/cuda/cuda_backend.h"

@@ -1,6 +1,5 @@
 // A step's inputs on their way to the device, and steps of a few shapes, recorded and started as one.
 #include <algorithm>
-#include <array>
 
 #include "engine/base/check.h"
 #include "kernels/cuda/cuda_backend.h"
