@@ -87,6 +87,12 @@ void Backend::join_next_tokens(const NextTokenWeights&, ConstMatrixView, ConstMa
   OCTAVO_CHECK(false, "this backend guesses no tokens");
 }
 
+void Backend::start_draws(const OutputHead&, ConstMatrixView, const StepDraws&) {
+  OCTAVO_CHECK(false, "this backend draws no tokens");
+}
+
+void Backend::take_draws(std::span<DrawnToken>) { OCTAVO_CHECK(false, "this backend draws no tokens"); }
+
 void Backend::clear_states(StateCache&, std::span<const std::int32_t>) {
   OCTAVO_CHECK(false, "this backend keeps no states");
 }

@@ -556,8 +556,9 @@ class Backend {
                                       std::span<const float> local_rotations);
 
   // Tells the rows of the operations that follow, until the next call: a device takes its copy here, once for
-  // all layers. The arrays must stay as they are until then. REQUIRES: embed is given these token_ids,
-  // operations that take a batch this one.
+  // all layers. Token ids are below the vocabulary's size, or drawn_token() where start_draws() allows it.
+  // The arrays must stay as they are until then. REQUIRES: embed is given these token_ids, operations that
+  // take a batch this one.
   virtual void begin_step(const PagedBatch& batch, std::span<const std::int32_t> token_ids);
 
   // Does `body` for this step, after begin_step. A device may fill a step up with rows that concern nobody
@@ -738,6 +739,17 @@ class Backend {
   virtual void draw_tokens(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
                            std::span<const TokenDraw> draws, std::span<DrawnToken> out,
                            const LogitAdjustments& adjustments = {});
+
+  // draw_tokens() in two halves, so that the next step can be started before it is known what this one draws.
+  //
+  // How many draws can be started so; 0: none.
+  virtual std::int32_t most_started_draws() const { return 0; }
+  // Starts draws that run_step() was told, one of each row and in their order, and waits for nothing. Then
+  // the next run_step() may have rows whose tokens are these: drawn_token(). (Of a draw without a token they
+  // have any.) REQUIRES: no more than most_started_draws(); at most one other call's are not taken yet.
+  virtual void start_draws(const OutputHead& head, ConstMatrixView x, const StepDraws& draws);
+  // Waits for what was started first of what is not taken yet. REQUIRES: out is as long as its draws.
+  virtual void take_draws(std::span<DrawnToken> out);
 
   // weights[i] = exp((scores[i] - best) * inverse_temperature) within 3 units in the last place, 0 where that
   // is below 1e-307; piece_sums[p] = sum of the weights of the p-th kLogitsPiece entries. The same bits on

@@ -218,6 +218,24 @@ class OneLayer {
     return read_logits(batch.num_tokens);
   }
 
+  // Of the rows of `next`, whose tokens are the best behind the rows of `step`, which are taken when both
+  // were started.
+  std::vector<float> logits_behind(const Step& step, Step& next) {
+    const PagedBatch batch = step.batch(), next_batch = next.batch();
+    const std::vector<std::int32_t> rows = first_rows(batch.num_tokens);
+    std::vector<TokenDraw> draws;
+    for (const std::int32_t row : rows) draws.push_back({.row = row, .temperature = 0.0});
+    backend_->run_step(batch, step.token_ids, body(), {rows, draws});
+    backend_->start_draws(output_head(), rows_of(*residual_, batch.num_tokens, kWidth), {rows, draws});
+    for (const std::int32_t row : rows) next.token_ids[static_cast<std::size_t>(row)] = drawn_token(row);
+    backend_->run_step(next_batch, next.token_ids, body());
+    std::vector<float> logits = read_logits(next_batch.num_tokens);
+    std::vector<DrawnToken> drawn(draws.size());
+    backend_->take_draws(drawn);
+    std::ranges::transform(drawn, next.token_ids.begin(), &DrawnToken::token_id);
+    return logits;
+  }
+
   Result<void> record(const Step& step) {
     return backend_->record_step(step.batch(), step.token_ids, body());
   }
@@ -432,6 +450,23 @@ Result<void> check_recorded_step(Backend& device, const Step& step, OneLayer& on
   return compare(got, expected, "recorded steps");
 }
 
+// Where a device draws, the next step is started before anybody knows its tokens.
+Result<void> check_step_ahead(Backend& device, const LayerCase& layer, OneLayer& on_device,
+                              OneLayer& defined) {
+  if (device.most_started_draws() < 2) return {};
+  const auto [first, second] = layer.prompt_tokens;
+  const Step step = make_step(layer, {first + 1, second + 1}, {1, 1});
+  Step next = make_step(layer, {first + 2, second + 2}, {1, 1});
+  const std::vector<float> got = on_device.logits_behind(step, next);
+  OCTAVO_TRY_VOID(device.status());
+  defined.logits_of(step);
+  const auto is_none = [](std::int32_t token_id) { return token_id < 0 || token_id >= kVocabulary; };
+  if (std::ranges::any_of(next.token_ids, is_none))
+    return Error{ErrorCode::kDevice,
+                 "the device samples wrongly: nothing behind a step that it went on from"};
+  return compare(got, defined.logits_of(next), "steps that begin with tokens of the device");
+}
+
 Result<void> check_layer(Backend& device, Backend& definition, const LayerCase& layer) {
   OCTAVO_TRY(OneLayer on_device, OneLayer::create(device, layer));
   OCTAVO_TRY(OneLayer defined, OneLayer::create(definition, layer));
@@ -447,7 +482,7 @@ Result<void> check_layer(Backend& device, Backend& definition, const LayerCase& 
        {make_step(layer, {0, 0}, layer.prompt_tokens), make_step(layer, {first + 1, second + 1}, {1, 1})}) {
     OCTAVO_TRY_VOID(check_recorded_step(device, step, on_device, defined));
   }
-  return {};
+  return layer.has_draws ? check_step_ahead(device, layer, on_device, defined) : Result<void>();
 }
 
 }  // namespace

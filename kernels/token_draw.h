@@ -28,6 +28,11 @@ struct TokenDraw {
   bool operator==(const TokenDraw&) const = default;
 };
 
+// In place of a row's token: the one that draws[index] of the last Backend::start_draws() gives, which is not
+// known here yet.
+constexpr std::int32_t drawn_token(std::int32_t index) { return -1 - index; }
+constexpr std::int32_t index_of_draw(std::int32_t drawn_token) { return -1 - drawn_token; }
+
 struct DrawnToken {
   std::int32_t token_id = -1;  // -1: the row has a NaN, plus infinity, or nothing finite that is allowed
   float logprob = 0.0f;        // logit - log_sum_exp, before adjustments; of no meaning without a token

@@ -57,16 +57,24 @@ struct Phases {
   }
 };
 
+// Of steps[index]; what it does while the next is computed is not its time.
+std::int64_t end_of(const std::vector<StepRecord>& steps, std::size_t index) {
+  const StepRecord& step = steps[index];
+  const std::int64_t end_us = step.begin_us + step.schedule_us + step.execute_us + step.commit_us;
+  return index + 1 < steps.size() ? std::min(end_us, steps[index + 1].begin_us) : end_us;
+}
+
 Phases find_phases(const std::vector<StepRecord>& steps) {
   Phases phases;
   std::int64_t decoded_us = -1;  // when the work of the step before ended, if it decoded
-  for (const StepRecord& step : steps) {
+  for (std::size_t index = 0; index < steps.size(); ++index) {
+    const StepRecord& step = steps[index];
     const std::int64_t work_us = step.begin_us + step.schedule_us;
     const bool decodes = step.num_prefill_tokens == 0 && step.num_decode_tokens > 0;
     if (decodes && decoded_us >= 0)
       phases.between_steps_us.push_back(static_cast<double>(work_us - decoded_us));
     decoded_us = decodes ? work_us + step.execute_us : -1;
-    const std::int64_t end_us = step.begin_us + step.schedule_us + step.execute_us + step.commit_us;
+    const std::int64_t end_us = end_of(steps, index);
     if (step.num_prefill_tokens > 0) {
       if (phases.prefill_begin_us < 0) phases.prefill_begin_us = step.begin_us;
       phases.prefill_end_us = end_us;

@@ -28,8 +28,8 @@ struct SpeedRun {
   double decode_tokens_per_s = 0.0;
   double ttft_ms = 0.0;                         // median over the sequences
   double step_p50_ms = 0.0, step_p99_ms = 0.0;  // of steps that only decode
-  // Median between the work of two of them: what a device would wait for, which the host does one after the
-  // other with the steps
+  // Median between the work of two of them: what a device waits for while the host ends the one and makes the
+  // other; 0 where that other was begun before
   double between_steps_us = 0.0;
   // All weights once, and the keys and values that a step must read, for each step
   double decode_bytes_per_s = 0.0;

@@ -89,7 +89,8 @@ struct PrefixMiss {
 // One step of the engine. Feeds window, trace and benchmark, so that no two of them disagree.
 struct StepRecord {
   std::int64_t step = 0;
-  std::int64_t begin_us = 0;  // engine clock
+  // Engine clock; of a step that was scheduled while the one before was computed: when that was over.
+  std::int64_t begin_us = 0;
   std::int32_t num_prefill_tokens = 0;
   std::int32_t num_decode_tokens = 0;
   std::int32_t num_draft_tokens = 0;     // rows of drafts
@@ -110,8 +111,8 @@ struct StepRecord {
   std::int32_t filled_slots = 0;                                  // level, in used blocks
   std::int32_t host_used_blocks = 0;                              // level
   std::int32_t used_window_blocks = 0, cached_window_blocks = 0;  // levels, of window parts
-  std::int64_t schedule_us = 0;
-  std::int64_t execute_us = 0;  // forward pass and sampling
+  std::int64_t schedule_us = 0;  // 0 of a step that was scheduled while the one before was computed
+  std::int64_t execute_us = 0;   // forward pass and sampling
   std::int64_t commit_us = 0;
 };
 

@@ -33,7 +33,8 @@ struct AbandonedRequest {
   std::int64_t submitted_us = 0;
 };
 
-// Ends the request in whatever state it is, within one step. Its outputs finish with kAbort.
+// Ends the request in whatever state it is, within one step, or two where the second was begun ahead. Its
+// outputs finish with kAbort.
 struct CancelRequest {
   RequestId request_id;
 };

@@ -54,23 +54,30 @@ EngineCore::EngineCore(const scheduler::SchedulerOptions& options, EngineDepende
                              options.num_window_blocks, options.num_host_window_blocks})) {}
 
 std::vector<EngineEvent> EngineCore::step(std::vector<EngineCommand> commands) {
-  handle(std::move(commands));  // From here on, the set of requests is fixed for this step.
   Step step;
-  if (has_work()) {
-    schedule(step);  // From here until commit, the blocks in the plan belong to it.
-    announce(step);
-    execute(step);
-    commit(step);
+  if (ahead_) {
+    const bool goes_on = commands.empty();
+    step = end_ahead(goes_on);
+    handle(std::move(commands));
+  } else {
+    handle(std::move(commands));  // From here on, the set of requests is fixed for this step.
+    if (scheduler_.has_work()) {
+      schedule(step);  // From here until commit, the blocks in the plan belong to it.
+      announce(step);
+      execute(step, /*goes_on=*/true);
+      commit(step);
+    }
   }
   publish(step);
   return std::exchange(events_, {});
 }
 
 std::vector<EngineEvent> EngineCore::stop(std::vector<EngineCommand> commands) {
+  Step step;
+  if (ahead_) step = end_ahead(/*goes_on=*/false);
   handle(std::move(commands));
   while (!requests_.empty()) handle(CancelRequest{requests_.begin()->first});
-  Step nothing;
-  publish(nothing);
+  publish(step);
   return std::exchange(events_, {});
 }
 
@@ -193,16 +200,45 @@ void EngineCore::announce(const Step& step) {
   }
 }
 
-void EngineCore::execute(Step& step) {
-  if (step.plan.empty() && !step.plan.moves_memory()) return;
-  const std::int64_t begin_us = dependencies_.clock->now_us();
-  if (auto executed = dependencies_.runner->execute(step.plan, step.drawn); !executed) {
+// What was begun ahead is computed from the end of the step before on.
+void EngineCore::execute(Step& step, bool goes_on) {
+  runner::Runner& runner = *dependencies_.runner;
+  const bool is_ahead = step.is_begun;
+  if (!is_ahead && step.plan.empty() && !step.plan.moves_memory()) return;
+  const std::int64_t begin_us = is_ahead ? step.record->begin_us : dependencies_.clock->now_us();
+  if (!is_ahead) step.is_begun = runner.begin(step.plan);
+  if (step.is_begun && goes_on) begin_ahead(step);
+  auto executed =
+      step.is_begun ? runner.finish(step.plan, step.drawn) : runner.execute(step.plan, step.drawn);
+  if (!executed) {
     step.failure = std::move(executed).error();
+    ahead_.reset();
   } else if (step.drawn.experts) {
     expert_choices_ = std::exchange(step.drawn.experts, std::nullopt);
     expert_choices_->step = step.plan.step;
   }
-  step.record->execute_us = dependencies_.clock->now_us() - begin_us;
+  const std::int64_t end_us = dependencies_.clock->now_us();
+  step.record->execute_us = end_us - begin_us;
+  if (ahead_) ahead_->record->begin_us = end_us;
+}
+
+void EngineCore::begin_ahead(const Step& step) {
+  scheduler::SchedulerOutput plan = scheduler_.schedule_ahead(step.plan);
+  if (plan.empty()) return;
+  const bool is_begun = dependencies_.runner->begin(plan);
+  OCTAVO_CHECK(is_begun, "step %lld cannot be begun", static_cast<long long>(plan.step));
+  ahead_.emplace();
+  ahead_->record.emplace().step = plan.step;
+  ahead_->plan = std::move(plan);
+  ahead_->is_begun = true;
+}
+
+EngineCore::Step EngineCore::end_ahead(bool goes_on) {
+  Step step = *std::exchange(ahead_, std::nullopt);
+  scheduler_.take_up(step.plan);
+  execute(step, goes_on);
+  commit(step);
+  return step;
 }
 
 void EngineCore::commit(Step& step) {

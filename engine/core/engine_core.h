@@ -46,14 +46,16 @@ class EngineCore {
   EngineCore(const scheduler::SchedulerOptions& options, EngineDependencies dependencies);
 
   // Handles the commands in order, then computes one step of what is to be done, if anything is. Returns what
-  // there is to tell, oldest first.
+  // there is to tell, oldest first. Where a device computes while the step after this one can be made
+  // (Scheduler::schedule_ahead), that one is begun before this one's end is awaited: then it is the next
+  // call's, and commands are handled behind it.
   std::vector<EngineEvent> step(std::vector<EngineCommand> commands);
 
   // Handles the commands and ends all requests, as by cancels. Nothing is computed.
   std::vector<EngineEvent> stop(std::vector<EngineCommand> commands);
 
   // Whether a step without commands would compute anything.
-  bool has_work() const { return scheduler_.has_work(); }
+  bool has_work() const { return ahead_.has_value() || scheduler_.has_work(); }
 
   const KvTotals& totals() const { return scheduler_.totals(); }
   // As measured so far: what decides how a group is preempted, and how much a step does.
@@ -80,6 +82,7 @@ class EngineCore {
     runner::RunnerOutput drawn;
     std::optional<Error> failure;      // of the device: nothing of the plan was computed
     std::optional<StepRecord> record;  // none: nothing was scheduled
+    bool is_begun = false;             // by Runner::begin()
   };
 
   // The tokens that one output got in a step: one, and those of a draft. What was drawn after the output's
@@ -105,7 +108,10 @@ class EngineCore {
 
   void schedule(Step& step);
   void announce(const Step& step);
-  void execute(Step& step);
+  // `goes_on`: the step after it may be begun, too.
+  void execute(Step& step, bool goes_on);
+  void begin_ahead(const Step& step);
+  Step end_ahead(bool goes_on);
   void commit(Step& step);
   void publish(Step& step);
 
@@ -148,6 +154,7 @@ class EngineCore {
   } uncosted_;  // of steps with prefill rows whose time is not all told yet: RunnerOutput::has_ended
   ActiveRequests requests_;  // accepted and not ended
   std::optional<ExpertChoices> expert_choices_;
+  std::optional<Step> ahead_;        // begun behind the newest that was published
   std::vector<EngineEvent> events_;  // of the step under way
 };
 

@@ -428,6 +428,10 @@ void Transformer::draw_tokens(std::span<const std::int32_t> rows, std::span<cons
   backend_->draw_tokens(output_head(), residual_rows(), rows, draws, out, adjustments);
 }
 
+void Transformer::start_draws(const kernels::StepDraws& draws) {
+  backend_->start_draws(output_head(), residual_rows(), draws);
+}
+
 kernels::OutputHead Transformer::output_head() const {
   return {.norm = norm_of(weights_.output_norm),
           .matrix = weights_.output.matrix.get(),

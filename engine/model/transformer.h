@@ -69,6 +69,8 @@ class Transformer {
   // As Backend::draw_tokens, of rows of the last forward().
   void draw_tokens(std::span<const std::int32_t> rows, std::span<const kernels::TokenDraw> draws,
                    std::span<kernels::DrawnToken> out, const kernels::LogitAdjustments& adjustments);
+  // As Backend::start_draws, of rows of the last forward(), which was told them.
+  void start_draws(const kernels::StepDraws& draws);
 
   // Multi-token prediction. REQUIRES, of all: config.guesses_next_tokens.
   //

@@ -166,6 +166,71 @@ Result<void> ModelRunner::execute(const scheduler::SchedulerOutput& step, Runner
   return backend_->status();
 }
 
+// Where a device draws, and nothing else is asked of any row, or of what moves.
+bool ModelRunner::may_begin(const scheduler::SchedulerOutput& step) const {
+  if (step.empty() || std::ssize(step.sequences) > backend_->most_started_draws()) return false;
+  if (pools_.device == nullptr) return false;
+  const bool moves_other_memory = !step.swap_outs.empty() || !step.swap_ins.empty() ||
+                                  !step.state_moves.empty() || !step.window_moves.empty();
+  if (moves_other_memory || step.num_draft_tokens > 0 || config_.guesses_next_tokens) return false;
+  if (reports_experts_ && !expert_layers_.empty()) return false;
+  return std::ranges::all_of(step.sequences, [](const scheduler::ScheduledSequence& sequence) {
+    if (sequence.samples.size() != 1 || sequence.pooling || sequence.sampling->prompt_logprobs) return false;
+    const scheduler::SampleTarget& target = sequence.samples.front();
+    return !Sampler::may_adjust(*sequence.sampling, target) &&
+           Sampler::backend_draw(*sequence.sampling, target).has_value();
+  });
+}
+
+bool ModelRunner::begin(const scheduler::SchedulerOutput& step) {
+  if (!may_begin(step)) return false;
+  input_.assemble(step, plan_.kv_layout.block_size);
+  name_drawn_tokens(step);
+  backend_->copy_blocks(*pools_.device, input_.block_copies());
+  choose_logits_rows(step);
+  const kernels::StepDraws draws{.rows = drawn_rows_, .draws = draws_};
+  transformer_.forward(input_.batch(), input_.token_ids(), caches(), {}, draws);
+  transformer_.start_draws(draws);
+  BegunStep& begun = begun_.emplace_back();
+  for (const scheduler::ScheduledSequence& sequence : step.sequences) begun.push_back(sequence.sequence_id);
+  return true;
+}
+
+// The rows of a step that was scheduled ahead begin with what the newest that was begun draws.
+void ModelRunner::name_drawn_tokens(const scheduler::SchedulerOutput& step) {
+  for (std::size_t row = 0; row < step.sequences.size(); ++row) {
+    if (step.sequences[row].token_ids.front() != scheduler::kNotDrawnYet) continue;
+    const auto drawn = std::ranges::find(begun_.back(), step.sequences[row].sequence_id);
+    input_.set_token(input_.first_row(row),
+                     kernels::drawn_token(static_cast<std::int32_t>(drawn - begun_.back().begin())));
+  }
+}
+
+Result<void> ModelRunner::finish(const scheduler::SchedulerOutput& step, RunnerOutput& output) {
+  output = {};
+  const BegunStep drawn_for = take_begun();
+  if (auto status = backend_->status(); !status) {
+    while (!begun_.empty()) take_begun();
+    return status;
+  }
+  auto next = step.sequences.begin();
+  for (std::size_t i = 0; i < drawn_.size() && next != step.sequences.end(); ++i) {
+    if (next->sequence_id != drawn_for[i]) continue;
+    output.tokens.push_back(sampled_token(next->samples.front(), drawn_[i]));
+    ++next;
+  }
+  return {};
+}
+
+// What it drew is in drawn_.
+ModelRunner::BegunStep ModelRunner::take_begun() {
+  BegunStep begun = std::move(begun_.front());
+  begun_.pop_front();
+  drawn_.resize(begun.size());
+  backend_->take_draws(drawn_);
+  return begun;
+}
+
 std::vector<SequenceId> ModelRunner::settle(const scheduler::SchedulerOutput& step,
                                             std::span<const scheduler::CommittedToken> tokens) {
   if (pools_.states && step.num_draft_tokens > 0) accept_drafts(step, tokens);

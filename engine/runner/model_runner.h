@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,6 +51,8 @@ class ModelRunner final : public Runner {
                                                    const model::LoadProgress& progress = {});
 
   Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) override;
+  bool begin(const scheduler::SchedulerOutput& step) override;
+  Result<void> finish(const scheduler::SchedulerOutput& step, RunnerOutput& output) override;
   std::vector<SequenceId> settle(const scheduler::SchedulerOutput& step,
                                  std::span<const scheduler::CommittedToken> tokens) override;
   void report_experts(bool wanted) override { reports_experts_ = wanted; }
@@ -79,6 +82,9 @@ class ModelRunner final : public Runner {
     std::optional<std::size_t> first_draw = {};  // of draws_: then the backend draws, and no logits come
   };
 
+  // A step that was begun, of which nothing but its draws is to come: who gets them, in order.
+  using BegunStep = std::vector<SequenceId>;
+
   // Null in a plan without such layers, or, of the host, without such blocks or states.
   struct Pools {
     std::unique_ptr<kernels::KvCache> device;
@@ -104,6 +110,9 @@ class ModelRunner final : public Runner {
     return {.kv = pools_.device.get(), .window_kv = pools_.windows.get(), .states = pools_.states.get()};
   }
   void note_times(RunnerOutput& output);
+  bool may_begin(const scheduler::SchedulerOutput& step) const;
+  BegunStep take_begun();
+  void name_drawn_tokens(const scheduler::SchedulerOutput& step);
   static bool adjusts_logits(const scheduler::SchedulerOutput& step);
   void choose_logits_rows(const scheduler::SchedulerOutput& step);
   void leave_to_backend(const scheduler::ScheduledSequence& sequence, LogitsRow& row);
@@ -132,6 +141,7 @@ class ModelRunner final : public Runner {
   NextTokenGuesser guesser_;
   std::vector<std::int32_t> expert_layers_;
   bool reports_experts_ = false;
+  std::deque<BegunStep> begun_;  // the oldest first
   // Of one step.
   ModelInput input_;
   std::vector<LogitsRow> logits_rows_;

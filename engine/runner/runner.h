@@ -81,6 +81,17 @@ class Runner {
   // cache meanwhile.
   virtual Result<void> execute(const scheduler::SchedulerOutput& step, RunnerOutput& output) = 0;
 
+  // execute() in two halves, so that the next step can be made and begun while a device computes this one.
+  //
+  // begin() starts a step and returns: at the latest finish() says what it drew. False, and nothing has
+  // happened, where that cannot be; what Scheduler::schedule_ahead() makes of a step that was begun can be
+  // begun, too, and behind it. At most two are under way.
+  virtual bool begin(const scheduler::SchedulerOutput&) { return false; }
+  // The end of the oldest step that was begun: `step` is that one, but for rows that are nobody's any more
+  // (Scheduler::take_up), of which nothing is told; it names sequences, and nothing else of it is read. After
+  // an error nothing is under way.
+  virtual Result<void> finish(const scheduler::SchedulerOutput&, RunnerOutput&) { return {}; }
+
   // Which of the tokens that were drawn count, as Scheduler::commit() is told: once after each execute() that
   // succeeded and had rows of drafts, before anything else. A state that belongs to a sequence with a draft
   // stands before its guesses until here, and takes up those that came true. What a device cannot do shows in

@@ -90,7 +90,7 @@ bool would_complete(std::span<const TokenId> word, std::span<const TokenId> outp
 }
 
 double uniform_of(const scheduler::SampleTarget& target) {
-  return uniform_at(target.seed, target.output_index, target.output_token_ids.size());
+  return uniform_at(target.seed, target.output_index, target.position());
 }
 
 }  // namespace

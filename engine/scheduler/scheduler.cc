@@ -149,9 +149,7 @@ void Scheduler::State::release(SequenceGroup& group) {
 void Scheduler::commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens,
                        std::span<const SequenceId> guessable) {
   State& state = *state_;
-  if (step.empty() && !step.moves_memory()) return;
-  OCTAVO_CHECK(state.step_in_flight && step.step == state.step, "step %lld is not in flight",
-               static_cast<long long>(step.step));
+  if (!state.is_in_flight(step)) return;
   for (const SequenceId first : state.restored) {
     SequenceGroup& group = state.queue.find(first)->group;
     for (Sequence& sequence : group.live()) state.blocks.seal_full(sequence.table, group.content(sequence));
@@ -167,6 +165,14 @@ void Scheduler::commit(const SchedulerOutput& step, std::span<const CommittedTok
     const auto [group, sequence] = *state.queue.find(sequence_id);
     state.end(group, sequence);
   }
+}
+
+// False: there was nothing to do in it.
+bool Scheduler::State::is_in_flight(const SchedulerOutput& one) const {
+  const bool is_in_flight = step_in_flight && one.step == step - (has_step_ahead ? 1 : 0);
+  OCTAVO_CHECK(is_in_flight || (one.empty() && !one.moves_memory()), "step %lld is not in flight",
+               static_cast<long long>(one.step));
+  return is_in_flight;
 }
 
 void Scheduler::State::commit_rows(const SchedulerOutput& step) {
@@ -244,9 +250,9 @@ void Scheduler::State::fork_from_lead(SequenceGroup& group) {
 std::vector<RequestId> Scheduler::discard(const SchedulerOutput& step) {
   State& state = *state_;
   std::vector<RequestId> ended;
-  if (step.empty() && !step.moves_memory()) return ended;
-  OCTAVO_CHECK(state.step_in_flight && step.step == state.step, "step %lld is not in flight",
-               static_cast<long long>(step.step));
+  if (!state.is_in_flight(step)) return ended;
+  state.has_step_ahead = false;  // rows of the same sequences
+  state.parts_ahead = {};
   for (const SequenceId first : state.swapped_out) {
     SequenceGroup& group = state.queue.find(first)->group;
     state.release(group);

@@ -7,6 +7,10 @@
 //   schedule() -> SchedulerOutput -> (a Runner executes it) -> commit() -> advance_beams(), finish() of what
 //   ended
 //
+// Where a device would else wait for the host, the next step is made while the first is computed:
+//
+//   schedule() -> schedule_ahead() -> commit(), finish() of the first -> take_up() of the other, and so on
+//
 // The rules, after Kwon et al. 2023 (arXiv:2309.06180) sections 4.3 to 4.5:
 //   two lines                  an interactive group comes before background ones, which take turns of its
 //   steps
@@ -126,7 +130,7 @@ class Scheduler {
 
   // Frees everything of a request in whatever state it is, findable like that of a finished one. False
   // when it is unknown (it has ended).
-  // REQUIRES: the last step was committed or discarded; so for finish().
+  // REQUIRES: the last step was committed or discarded, but for one that is ahead; so for finish().
   bool abort(RequestId request_id);
 
   bool has_work() const;             // anything waiting or running
@@ -134,10 +138,25 @@ class Scheduler {
   std::int32_t num_running() const;
   std::int32_t num_swapped_out() const;
 
-  // REQUIRES: the previous output was committed or discarded (an empty one needs neither), each of its
-  // targets has got its token (of a draft's, the first) or its request was ended, and sequences that
-  // reached max_model_len were ended.
+  // REQUIRES: the previous output was committed or discarded (an empty one needs neither), none is ahead,
+  // each of its targets has got its token (of a draft's, the first) or its request was ended, and sequences
+  // that reached max_model_len were ended.
   SchedulerOutput schedule();
+
+  // The step behind `step`, whose draws are not known: its rows begin with them (kNotDrawnYet). They extend
+  // the outputs that `step` extends, but those that end there by their number of tokens. Empty, and nothing
+  // happens, where anything else could be worth doing: while somebody waits, computes a prompt, guesses ahead
+  // or searches by beams, or would have to give way. So no token is another one, and nobody's turn comes
+  // later than by this step.
+  //
+  // What is freed until its commit() may have rows in it, and tables that `step` looks at may move. REQUIRES:
+  // a device makes steps and moves in the order in which it gets them; `step` is in flight, the newest, and
+  // begun.
+  SchedulerOutput schedule_ahead(const SchedulerOutput& step);
+
+  // Makes `step`, which is ahead, the one in flight, after the commit() of the one before it and after all
+  // ends: rows of sequences that have ended are taken out. Their draws are nobody's.
+  void take_up(SchedulerOutput& step);
 
   // The rows of `step` have KV now, and these tokens were drawn. Full blocks become findable. Of a draft,
   // what was not drawn has no KV: its slots and blocks go back. `guessable`: of which sequences the model can
@@ -145,8 +164,8 @@ class Scheduler {
   void commit(const SchedulerOutput& step, std::span<const CommittedToken> tokens,
               std::span<const SequenceId> guessable = {});
 
-  // The device failed in `step`: its results are discarded. Requests that had a part in it are ended, and
-  // returned in order of arrival; who was swapped out by it will recompute.
+  // The device failed in `step`: its results, and those of one that is ahead, are discarded. Requests that
+  // had a part in it are ended, and returned in order of arrival; who was swapped out by it will recompute.
   std::vector<RequestId> discard(const SchedulerOutput& step);
 
   // After commit(), when every live beam of a group has been drawn continuations for since the last call: the

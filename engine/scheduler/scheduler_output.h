@@ -2,7 +2,9 @@
 // drawn, and which blocks are copied first. Made by Scheduler::schedule(), executed by a Runner,
 // committed by the scheduler again.
 //
-// Spans look into the scheduler's sequences and tables: valid until the step is committed, never stored.
+// Spans look into the scheduler's sequences and tables: valid until the step is committed, never stored. Of a
+// step that was scheduled ahead (Scheduler::schedule_ahead) they are valid until the one before it is
+// committed; then only their lengths are.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +20,9 @@
 
 namespace octavo::scheduler {
 
+// The token of a row that was scheduled ahead: what the step before draws for its sequence.
+inline constexpr TokenId kNotDrawnYet = -1;
+
 // One token to be drawn from the logits of a scheduled sequence's last row. A prompt that n outputs share is
 // computed once, in the sequence of output 0, and has n targets in the step that ends it. A draft has a
 // target for each of its rows: see ScheduledSequence.
@@ -28,9 +33,13 @@ struct SampleTarget {
   SequenceId sequence_id;
   std::uint32_t output_index = 0;
   std::uint64_t seed = 0;
-  // Generated before it, drafted tokens among them: the next position is output_token_ids.size().
+  // Generated before it, drafted tokens among them.
   std::span<const TokenId> output_token_ids = {};
   std::int32_t num_candidates = 0;  // above 0: a beam
+  bool follows_unknown = false;     // one more was, in a step whose draws are not known yet
+
+  // Of the token in its output.
+  std::size_t position() const { return output_token_ids.size() + (follows_unknown ? 1 : 0); }
 };
 
 struct ScheduledSequence {

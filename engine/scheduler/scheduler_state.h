@@ -1,5 +1,6 @@
 // The insides of Scheduler, for its own files: scheduler.cc (requests come and go, steps end),
-// scheduler_step.cc (a step is made), scheduler_view.cc (being looked at). Engine thread.
+// scheduler_step.cc (a step is made), scheduler_ahead.cc (one before its time), scheduler_view.cc (being
+// looked at). Engine thread.
 #pragma once
 
 #include <cstdint>
@@ -39,9 +40,10 @@ struct Scheduler::State {
   // Of the step that is being made or executed.
   std::int64_t step = 0;
   bool step_in_flight = false;
+  bool has_step_ahead = false;      // the newest, behind the one in flight or behind its commit
   bool is_mixed = false;            // both lines have somebody, and the one comes before the other
   bool background_has_turn = true;  // so background groups have a part in it
-  StepParts parts;
+  StepParts parts, parts_ahead;
   StepParts untimed;  // of steps before it, whose time is not all told: untimed_us of it is
   std::int64_t untimed_us = 0;
   std::vector<RequestId> touched;       // its failure would leave their memory unknown; ascending, may repeat
@@ -61,6 +63,7 @@ struct Scheduler::State {
   void release(SequenceGroup& group);
   void fork_from_lead(SequenceGroup& group);
   void end(SequenceGroup& group, Sequence& sequence);
+  bool is_in_flight(const SchedulerOutput& one) const;
   void commit_rows(const SchedulerOutput& step);
   void keep_checkpoint(const SequenceGroup& group, Sequence& sequence);
   void drop_drafts(const SchedulerOutput& step, std::span<const CommittedToken> tokens);
@@ -113,6 +116,16 @@ struct Scheduler::State {
   std::int32_t num_taken_ahead(const SequenceGroup* starting) const;
   void look_ahead(const SequenceGroup& group, BlockForecast& forecast) const;
   std::int32_t most_running_sequences() const;
+
+  // ---- scheduler_ahead.cc
+  struct AheadRow {
+    SequenceGroup* group = nullptr;
+    Sequence* sequence = nullptr;
+  };
+  bool all_go_on_alike(const SchedulerOutput& step) const;
+  std::vector<AheadRow> rows_ahead();
+  bool grow_ahead(std::span<const AheadRow> rows);
+  void list_row_ahead(const SequenceGroup& group, const Sequence& sequence, SchedulerOutput& output);
 
   // ---- scheduler_view.cc
   std::optional<std::string> broken_group(const SequenceGroup& group, bool is_running) const;

@@ -24,7 +24,8 @@ bool starts_alike(std::span<const TokenId> a, std::span<const TokenId> b, std::i
 
 SchedulerOutput Scheduler::schedule() {
   State& state = *state_;
-  OCTAVO_CHECK(!state.step_in_flight, "step %lld is not committed", static_cast<long long>(state.step));
+  OCTAVO_CHECK(!state.step_in_flight && !state.has_step_ahead, "step %lld is not committed",
+               static_cast<long long>(state.step));
   SchedulerOutput output;
   output.step = ++state.step;
   state.blocks.begin_step(state.step);

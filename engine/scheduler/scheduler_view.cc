@@ -88,7 +88,7 @@ std::vector<block::OwnedTable> Scheduler::State::owned_tables() const {
 
 KvSnapshot Scheduler::snapshot(SnapshotScope scope) const {
   KvSnapshot snapshot;
-  snapshot.step = state_->step;
+  snapshot.step = state_->step - (state_->has_step_ahead ? 1 : 0);
   snapshot.totals = totals();
   snapshot.figures = figures();
   if (scope == SnapshotScope::kPool) snapshot.blocks = state_->blocks.snapshot(state_->owned_tables());
@@ -178,7 +178,9 @@ std::optional<std::string> Scheduler::State::broken_group(const SequenceGroup& g
       return broken(" has KV of tokens that it does not have");
     }
     if (sequence.num_draft_tokens() > 0 && !step_in_flight) return broken(" keeps a draft after its step");
-    if (sequence.table.num_assigned_tokens() > sequence.num_tokens() + sequence.num_draft_tokens()) {
+    const std::int32_t num_undrawn = step_in_flight && has_step_ahead ? 1 : 0;
+    if (sequence.table.num_assigned_tokens() >
+        sequence.num_tokens() + sequence.num_draft_tokens() + num_undrawn) {
       return broken(" has slots for tokens that it does not have");
     }
   }

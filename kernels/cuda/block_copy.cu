@@ -58,7 +58,7 @@ std::optional<SwapTimes> CudaBackend::take_swap_times() {
 std::int64_t CudaBackend::take_time(MoveTimer& timer) {
   if (!std::exchange(timer.is_running, false) || !status_.ok()) return 0;
   float milliseconds = 0.0f;
-  status_.check(cudaEventSynchronize(timer.end.handle()), "cudaEventSynchronize");
+  moves_->await(timer.end);
   if (status_.ok()) {
     status_.check(cudaEventElapsedTime(&milliseconds, timer.begin.handle(), timer.end.handle()),
                   "cudaEventElapsedTime");

@@ -14,6 +14,7 @@ namespace {
 // From which tokens are drawn together, so that the output head is read once for a usual batch; of a
 // vocabulary of 128,256 they take 131 MB.
 constexpr std::int32_t kMostDrawnRows = 256;
+constexpr int kMostStarted = 2;  // calls of start_draws() that are not taken
 
 Error no_device(const std::string& reason) {
   return Error{ErrorCode::kUnsupported, reason + "; use cpu", "device"};
@@ -245,7 +246,11 @@ Result<CudaBackend::Scratch> CudaBackend::allocate_scratch(const StepShape& shap
   OCTAVO_TRY(scratch.host_piece_maxima, PinnedMemory::allocate(host_rows * pieces_row_bytes, kPurpose));
   const std::int64_t drawn_bytes = most_draws * static_cast<std::int64_t>(sizeof(DrawnToken));
   OCTAVO_TRY(scratch.drawn, DeviceMemory::allocate(drawn_bytes, kPurpose));
-  OCTAVO_TRY(scratch.host_drawn, PinnedMemory::allocate(drawn_bytes, kPurpose));
+  for (int i = 0; i < kMostStarted; ++i) {
+    OCTAVO_TRY(PinnedMemory tokens, PinnedMemory::allocate(drawn_bytes, kPurpose));
+    OCTAVO_TRY(Event has_arrived, Event::create());
+    scratch.host_drawn.push_back({std::move(tokens), std::move(has_arrived)});
+  }
   return Result<Scratch>(std::move(scratch));
 }
 

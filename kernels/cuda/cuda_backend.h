@@ -16,6 +16,7 @@
 // Thread: as Backend. Ownership: what it makes must end before it does.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
@@ -116,6 +117,9 @@ class CudaBackend final : public Backend {
   void draw_tokens(const OutputHead& head, ConstMatrixView x, std::span<const std::int32_t> rows,
                    std::span<const TokenDraw> draws, std::span<DrawnToken> out,
                    const LogitAdjustments& adjustments = {}) override;
+  std::int32_t most_started_draws() const override { return drawn_rows_.empty() ? 0 : drawn_rows_.back(); }
+  void start_draws(const OutputHead& head, ConstMatrixView x, const StepDraws& draws) override;
+  void take_draws(std::span<DrawnToken> out) override;
   void softmax_weights(std::span<const double> scores, double best, double inverse_temperature,
                        std::span<double> weights, std::span<double> piece_sums) override;
   void copy_blocks(KvCache& kv, std::span<const BlockCopy> copies) override;
@@ -131,6 +135,12 @@ class CudaBackend final : public Backend {
   };
   CudaBackend(const CudaOptions& options, std::unique_ptr<Backend> host)
       : options_(options), host_(std::move(host)) {}
+
+  // What one call drew, on its way to the host.
+  struct HostDrawn {
+    PinnedMemory tokens;
+    Event has_arrived;
+  };
 
   // What reserve_step() allocates beside the products' and attention's.
   struct Scratch {
@@ -149,8 +159,8 @@ class CudaBackend final : public Backend {
     DeviceMemory logits{};          // f32 [logits_rows, vocabulary]
     DeviceMemory sums{}, piece_maxima{}, piece_sums{};  // of the rows of logits
     PinnedMemory host_logits{}, host_sums{}, host_piece_maxima{};
-    DeviceMemory drawn{};  // [the larger of num_rows and logits_rows]
-    PinnedMemory host_drawn{};
+    DeviceMemory drawn{};                 // [the larger of num_rows and logits_rows]
+    std::vector<HostDrawn> host_drawn{};  // in turns
 
     std::int64_t bytes() const;
   };
@@ -216,8 +226,8 @@ class CudaBackend final : public Backend {
   AdjustableRows start_logits(const OutputHead& head, ConstMatrixView x, const LogitsRows& rows);
   // Waits until `target`, of the host, holds `count` floats of the device.
   void fetch(const float* source, std::int64_t count, float* target);
-  // Waits for the draws that were started last, and takes them.
-  void take_drawn(std::span<DrawnToken> out);
+  // Sends what was drawn to the host, for take_draws().
+  void send_drawn(std::size_t count);
 
   const CudaOptions options_;
   const std::unique_ptr<Backend> host_;
@@ -242,6 +252,7 @@ class CudaBackend final : public Backend {
   FilledBatch filled_batch_;
   DeviceBatch batch_;
   SentDraws sent_draws_;
+  std::size_t num_draws_started_ = 0, num_draws_taken_ = 0;  // calls
   const std::int32_t* host_positions_ = nullptr;
   const std::int32_t* host_token_ids_ = nullptr;
   const std::int32_t* token_ids_ = nullptr;

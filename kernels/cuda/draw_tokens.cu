@@ -154,14 +154,8 @@ void CudaBackend::draw_tokens(const OutputHead& head, ConstMatrixView x, std::sp
   const bool is_sent = adjustments.rows.empty() && were_sent(head, {rows, draws});
   const SentDraws& sent = sent_draws_;
   if (is_sent && sent.is_filled) {
-    const auto& graphs = sent.list.empty() ? recorded_best_ : recorded_draws_;
-    const auto recorded = graphs.find(static_cast<std::int32_t>(sent.rows.size()));
-    if (recorded != graphs.end()) {
-      recorded->second.launch(*compute_);
-    } else {
-      start_filled_draws(head, x, sent);
-    }
-    return take_drawn(out);
+    start_draws(head, x, {rows, draws});
+    return take_draws(out);
   }
   std::size_t begin = 0, taken = 0;  // of draws: not started yet, and not here yet
   for (std::size_t first_row = 0; first_row < rows.size() && begin < draws.size(); first_row += most_rows) {
@@ -193,20 +187,46 @@ void CudaBackend::draw_tokens(const OutputHead& head, ConstMatrixView x, std::sp
                              results + (begin - taken), adjusted);
       begin += count;
       if (begin - taken < most_draws) continue;
-      take_drawn(out.subspan(taken, begin - taken));
+      send_drawn(begin - taken);
+      take_draws(out.subspan(taken, begin - taken));
       taken = begin;
     }
   }
-  take_drawn(out.subspan(taken));
+  if (taken == out.size()) return;
+  send_drawn(out.size() - taken);
+  take_draws(out.subspan(taken));
 }
 
-void CudaBackend::take_drawn(std::span<DrawnToken> out) {
-  if (out.empty()) return;
-  compute_->copy(scratch_->host_drawn.data(), scratch_->drawn.data(),
-                 static_cast<std::int64_t>(out.size_bytes()));
-  compute_->synchronize();
+void CudaBackend::start_draws(const OutputHead& head, ConstMatrixView x, const StepDraws& draws) {
+  const SentDraws& sent = sent_draws_;
+  OCTAVO_CHECK(sent.is_filled && were_sent(head, draws), "%zu draws that run_step() was not told",
+               draws.draws.size());
+  const auto& graphs = sent.list.empty() ? recorded_best_ : recorded_draws_;
+  const auto recorded = graphs.find(static_cast<std::int32_t>(sent.rows.size()));
+  if (recorded != graphs.end()) {
+    recorded->second.launch(*compute_);
+  } else {
+    start_filled_draws(head, x, sent);
+  }
+  send_drawn(draws.draws.size());
+}
+
+void CudaBackend::send_drawn(std::size_t count) {
+  const std::vector<HostDrawn>& turns = scratch_->host_drawn;
+  OCTAVO_CHECK(num_draws_started_ - num_draws_taken_ < turns.size(), "draws of %zu calls are not taken",
+               turns.size());
+  const HostDrawn& turn = turns[num_draws_started_++ % turns.size()];
+  compute_->copy(turn.tokens.data(), scratch_->drawn.data(),
+                 static_cast<std::int64_t>(count * sizeof(DrawnToken)));
+  compute_->record(turn.has_arrived);
+}
+
+void CudaBackend::take_draws(std::span<DrawnToken> out) {
+  OCTAVO_CHECK(num_draws_taken_ < num_draws_started_, "%zu draws that were not started", out.size());
+  const HostDrawn& turn = scratch_->host_drawn[num_draws_taken_++ % scratch_->host_drawn.size()];
+  compute_->await(turn.has_arrived);
   if (status_.ok()) {
-    std::memcpy(out.data(), scratch_->host_drawn.data(), out.size_bytes());
+    std::memcpy(out.data(), turn.tokens.data(), out.size_bytes());
   } else {  // nobody may take what the memory held before for an answer
     std::fill(out.begin(), out.end(), DrawnToken{-1, std::numeric_limits<float>::quiet_NaN()});
   }

@@ -11,7 +11,16 @@ namespace {
 struct ChosenRows {
   WeightPlanes table = {};  // no bytes: none
   const std::int32_t* indices = nullptr;
+  const DrawnToken* drawn = nullptr;  // that an index may name: drawn_token()
 };
+
+// Where nothing was drawn, whoever asked for it has failed: any row does.
+__device__ std::int32_t row_of(const ChosenRows& rows, std::int64_t i) {
+  const std::int32_t index = rows.indices[i];
+  if (index >= 0) return index;
+  const std::int32_t token_id = rows.drawn[index_of_draw(index)].token_id;
+  return token_id < 0 ? 0 : token_id;
+}
 
 constexpr unsigned kThreads = 64;
 
@@ -24,7 +33,7 @@ __global__ void gather_kernel(ChosenRows tokens, float scale, ChosenRows positio
   const std::int64_t first = group * kGroupColumns, columns = tokens.table.columns;
   if (first >= columns) return;
   float values[kGroupColumns];
-  expand_group(tokens.table, tokens.indices[token], group, values);
+  expand_group(tokens.table, row_of(tokens, token), group, values);
   float* const target = out + token * out_stride + first;
   for (int i = 0; i < kGroupColumns; ++i) {
     if (first + i < columns) target[i] = values[i] * scale;
@@ -56,8 +65,9 @@ void CudaBackend::embed(const EmbeddingWeights& weights, std::span<const std::in
     OCTAVO_CHECK(positions.data() == host_positions_, "positions that begin_step did not get");
     of_positions = {device_matrix(*weights.positions).planes(), batch_.positions};
   }
-  gather_rows(*compute_, {device_matrix(*weights.tokens).planes(), token_ids_}, weights.scale, of_positions,
-              static_cast<std::int32_t>(token_ids.size()), out.data, out.stride);
+  gather_rows(*compute_,
+              {device_matrix(*weights.tokens).planes(), token_ids_, scratch_->drawn.as<DrawnToken>()},
+              weights.scale, of_positions, static_cast<std::int32_t>(token_ids.size()), out.data, out.stride);
 }
 
 }  // namespace octavo::kernels::cuda

@@ -33,6 +33,32 @@ TEST_F(CudaEngine, GeneratesTheReferencesGreedyTokens) {
   }
 }
 
+std::int32_t num_begun_ahead(const std::vector<StepRecord>& steps) {
+  std::int32_t count = 0;
+  for (std::size_t i = 1; i < steps.size(); ++i) {
+    const StepRecord& before = steps[i - 1];
+    const bool has_no_pause = steps[i].begin_us == before.begin_us + before.schedule_us + before.execute_us;
+    count += has_no_pause && steps[i].schedule_us == 0 ? 1 : 0;
+  }
+  return count;
+}
+
+// The host learns what a step drew when the next one is under way.
+TEST_F(CudaEngine, StepsThatOnlyExtendOutputsAreBegunAhead) {
+  const EngineOptions options = small_options(kernels::TensorType::kQ4_1);
+  for (const auto order : {emulation::StreamOrder::kWhenNeeded, emulation::StreamOrder::kAtOnce}) {
+    emulation::settings().stream_order = order;
+    const auto device = open_engine(options, Device::kCuda), reference = open_reference(options);
+    ASSERT_NE(device, nullptr);
+    std::vector<GenerationRequest> requests = {request(1, 20, 12), request(2, 9, 7)};
+    requests[1].sampling.temperature = 0.8;
+    EXPECT_EQ(tokens_of(run_together(*device, requests)), tokens_of(run_together(*reference, requests)));
+    // Of 12 steps all but that of the prompts, and the one behind it.
+    EXPECT_EQ(num_begun_ahead(device->history()->read_since(0, 0).steps), 10);
+    EXPECT_EQ(num_begun_ahead(reference->history()->read_since(0, 0).steps), 0);
+  }
+}
+
 // From 16 rows on. What is refused while the model is loaded stands in its description.
 TEST_F(CudaEngine, GeneratesTheReferencesTokensWhereTheLibraryRefuses) {
   std::int64_t num_refused = 0;

@@ -2,8 +2,10 @@
 // test.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <utility>
 #include <vector>
@@ -33,20 +35,51 @@ class ScriptedRunner final : public runner::Runner {
         const auto& target = sequence.samples[i];
         const auto draft = sequence.draft();
         if (i > 0 && !draft.empty() && output.tokens.back().token_id != draft[i - 1]) break;
-        const TokenId token = script_(sequence.request_id, target.output_token_ids.size());
-        ++num_drawn_;
         output.has_ended = true;
-        output.tokens.push_back({.sequence_id = target.sequence_id,
-                                 .token_id = target.num_candidates > 0 ? -1 : token,
-                                 .logprob = -0.5f,
-                                 .top_logprobs = {{token, -0.5f}},
-                                 .candidates = continuations(token, target.num_candidates),
-                                 .invalid_logits = token < 0});
+        output.tokens.push_back(draw(sequence.request_id, target));
       }
     }
     if (clock_ != nullptr) take_time(step, output.has_ended);
     return {};
   }
+
+  // Once it is to run ahead: a step that only draws is begun, and what it drew is known when it is asked for.
+  bool begin(const scheduler::SchedulerOutput& step) override {
+    const auto only_draws = [](const scheduler::ScheduledSequence& sequence) {
+      return sequence.samples.size() == 1 && sequence.samples.front().num_candidates == 0 &&
+             !sequence.sampling->prompt_logprobs && !sequence.pooling;
+    };
+    if (!runs_ahead_ || step.empty() || !std::ranges::all_of(step.sequences, only_draws)) return false;
+    Begun& begun = begun_.emplace_back();
+    begun.fails = fails_next_.exchange(false);
+    for (const auto& sequence : step.sequences) {
+      if (sequence.token_ids.front() == scheduler::kNotDrawnYet) ++num_rows_ahead_;
+      begun.tokens.push_back(draw(sequence.request_id, sequence.samples.front()));
+    }
+    return true;
+  }
+
+  Result<void> finish(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override {
+    ++num_steps_;
+    const Begun begun = std::move(begun_.front());
+    begun_.pop_front();
+    if (begun.fails) {
+      begun_.clear();
+      return Error{ErrorCode::kDevice, "the device fell over"};
+    }
+    for (const runner::SampledToken& token : begun.tokens) {
+      const bool is_wanted =
+          std::ranges::find(step.sequences, token.sequence_id, &scheduler::ScheduledSequence::sequence_id) !=
+          step.sequences.end();
+      is_wanted ? output.tokens.push_back(token) : void(++num_drawn_in_vain_);
+    }
+    return {};
+  }
+
+  void run_ahead() { runs_ahead_ = true; }
+  bool has_begun() const { return !begun_.empty(); }
+  std::int64_t num_rows_ahead() const { return num_rows_ahead_; }
+  std::int64_t num_drawn_in_vain() const { return num_drawn_in_vain_; }  // of rows that were nobody's
 
   void fail_next() { fails_next_ = true; }
   // As a device that is waited for only when it draws: it takes so long for a row.
@@ -58,6 +91,22 @@ class ScriptedRunner final : public runner::Runner {
   std::int64_t num_drawn() const { return num_drawn_; }  // tokens
 
  private:
+  struct Begun {
+    bool fails = false;
+    std::vector<runner::SampledToken> tokens;
+  };
+
+  runner::SampledToken draw(RequestId request_id, const scheduler::SampleTarget& target) {
+    const TokenId token = script_(request_id, target.position());
+    ++num_drawn_;
+    return {.sequence_id = target.sequence_id,
+            .token_id = target.num_candidates > 0 ? -1 : token,
+            .logprob = -0.5f,
+            .top_logprobs = {{token, -0.5f}},
+            .candidates = continuations(token, target.num_candidates),
+            .invalid_logits = token < 0};
+  }
+
   void take_time(const scheduler::SchedulerOutput& step, bool is_waited_for) {
     for (const auto& sequence : step.sequences)
       us_behind_ += us_per_row_ * static_cast<std::int64_t>(sequence.token_ids.size());
@@ -105,6 +154,9 @@ class ScriptedRunner final : public runner::Runner {
   const Script script_;
   ManualClock* clock_ = nullptr;
   std::int64_t us_per_row_ = 0, us_behind_ = 0;
+  bool runs_ahead_ = false;
+  std::deque<Begun> begun_;
+  std::int64_t num_rows_ahead_ = 0, num_drawn_in_vain_ = 0;
   std::atomic<bool> fails_next_ = false;
   std::atomic<std::int64_t> num_steps_ = 0, num_drawn_ = 0;
 };

@@ -100,10 +100,19 @@ std::int32_t AdmissionRules::block_with(const StepView& step, std::span<const st
 
 // ---- nobody waits without a reason
 
+// Whoever waits behind it came after it was begun.
+void AdmissionRules::check_begun_ahead(const StepView& step) {
+  for (const SequenceSnapshot& sequence : step.before.sequences) {
+    if (sequence.state != SequenceState::kRunning)
+      problem_.note(sequence.request_id, "waits while a step is begun that it has no part in");
+  }
+}
+
 void AdmissionRules::check_waiting(const StepView& step) {
   const auto waiting = std::ranges::find_if(step.after.sequences, [](const SequenceSnapshot& sequence) {
     return sequence.state != SequenceState::kRunning;
   });
+  if (step.is_ahead) return check_begun_ahead(step);
   if (waiting == step.after.sequences.end() || !may_judge(step, *waiting)) return;
   const scheduler::SchedulerOptions& options = script_.options;
   const ScriptedRequest& asked = runner_.asked(waiting->request_id);

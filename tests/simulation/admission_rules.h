@@ -44,6 +44,7 @@ class AdmissionRules {
     bool may_have_start = false;  // somebody computes what the waiting request may start with
   };
 
+  void check_begun_ahead(const StepView& step);
   void check_waiting(const StepView& step);
   std::int32_t most_to_leave(std::int32_t num_running) const;
   bool may_judge(const StepView& step, const SequenceSnapshot& waiting) const;

@@ -36,6 +36,8 @@ struct Counts {
   std::int64_t failed_swaps = 0;  // of the failed steps
   // Speculation.
   std::int64_t drafted_tokens = 0, accepted_tokens = 0;
+  // Rows of steps that were begun ahead, and of these those that were nobody's when they were computed.
+  std::int64_t rows_ahead = 0, rows_in_vain = 0;
   // Prompts of messages, and what of them was there already.
   std::int64_t chat_prompts = 0, continued_answers = 0, answers_with_ids = 0;
   std::int64_t encoded_system_messages = 0, found_system_tokens = 0;
@@ -89,6 +91,8 @@ void visit_counts(SomeCounts& counts, Visitor visit) {
   visit("failed_swaps", counts.failed_swaps);
   visit("drafted_tokens", counts.drafted_tokens);
   visit("accepted_tokens", counts.accepted_tokens);
+  visit("rows_ahead", counts.rows_ahead);
+  visit("rows_in_vain", counts.rows_in_vain);
   visit("chat_prompts", counts.chat_prompts);
   visit("continued_answers", counts.continued_answers);
   visit("answers_with_ids", counts.answers_with_ids);

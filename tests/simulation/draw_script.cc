@@ -56,6 +56,7 @@ class ScriptDrawer {
     draw_faults();
     if (seed_ % 5 < 2) draw_lines();
     if (seed_ % 7 < 3) draw_wishes();
+    if (seed_ % 4 == 0) draw_device();
     std::ranges::stable_sort(script_.operations, {}, &Operation::at);
     return std::move(script_);
   }
@@ -377,6 +378,13 @@ class ScriptDrawer {
       cancel.request = request;
       cancel.amount = others_.between(0, n);  // one behind the last does not exist
     }
+  }
+
+  // One that draws by itself. Nothing is begun ahead while somebody waits: half of these lives have few
+  // clients.
+  void draw_device() {
+    script_.device.runs_ahead = true;
+    if (others_.chance(0.5)) script_.clients.most_open = others_.between(1, 3);
   }
 
   Operation& add(std::int32_t at, OperationKind kind) {

@@ -25,6 +25,7 @@ struct StepView {
   std::span<const SimulatedRunner::Drafted> drafted;
   bool releases_pins = false;  // by a command
   bool device_failed = false;
+  bool is_ahead = false;  // begun in the step before: commands came after it
 };
 
 class MemoryRules {

@@ -59,6 +59,12 @@ class MutatedRunner final : public runner::Runner {
  public:
   MutatedRunner(runner::Runner& inner, Mutation mutation) : inner_(inner), mutation_(mutation) {}
   Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override;
+  bool begin(const scheduler::SchedulerOutput& step) override {
+    return mutation_ == Mutation::kNone && inner_.begin(step);
+  }
+  Result<void> finish(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override {
+    return inner_.finish(step, output);
+  }
   std::vector<SequenceId> settle(const scheduler::SchedulerOutput& step,
                                  std::span<const scheduler::CommittedToken> tokens) override {
     return inner_.settle(step, tokens);

@@ -55,6 +55,11 @@ void visit_fields(ToyModel& model, Visitor visit) {
 }
 
 template <class Visitor>
+void visit_fields(Device& device, Visitor visit) {
+  visit("runs_ahead", device.runs_ahead);
+}
+
+template <class Visitor>
 void visit_fields(Clients& clients, Visitor visit) {
   visit("most_open", clients.most_open);
 }
@@ -91,6 +96,7 @@ void visit_fields(ScriptedRequest& asked, Visitor visit) {
 const scheduler::SchedulerOptions kPlainOptions = {
     .block_size = 2, .num_blocks = 4, .max_num_seqs = 4, .max_num_batched_tokens = 16, .max_model_len = 32};
 const ToyModel kPlainModel = {.eos_period = 1 << 20};
+const Device kPlainDevice = {};
 const Clients kPlainClients = {.most_open = 64};
 const ScriptedRequest kPlainRequest = {.prompt = {4}, .max_tokens = 1};
 
@@ -306,6 +312,7 @@ bool parse_line(std::string_view line, Script& script) {
   if (what.empty() || what.front() == '#') return true;
   if (what == "options") return parse_fields(line, script.options);
   if (what == "model") return parse_fields(line, script.model);
+  if (what == "device") return parse_fields(line, script.device);
   if (what == "clients") return parse_fields(line, script.clients);
   return what == "at" && parse_operation(line, script.operations.emplace_back());
 }
@@ -371,6 +378,7 @@ class Simplifier {
   bool apply(Script& script) {
     apply(script.options, kPlainOptions);
     apply(script.model, kPlainModel);
+    apply(script.device, kPlainDevice);
     apply(script.clients, kPlainClients);
     for (Operation& operation : script.operations) {
       apply(operation.at, 0);
@@ -488,6 +496,7 @@ GenerationRequest to_request(const ScriptedRequest& asked) {
 std::string to_text(const Script& script) {
   std::string text = "options" + print_all(script.options) + "\n";
   text += "model" + print_all(script.model) + "\n";
+  text += "device" + print_all(script.device) + "\n";
   text += "clients" + print_all(script.clients) + "\n";
   for (const Operation& operation : script.operations) text += print_operation(operation) + "\n";
   return text;

@@ -6,6 +6,7 @@
 //
 //   options block_size=4 num_blocks=12 max_num_seqs=8 ...
 //   model eos_period=64 ...
+//   device runs_ahead=1
 //   clients most_open=16
 //   at 0 submit 1 prompt=ABCDE max_tokens=8 n=2
 //   at 2 submit 2 chat=sEFuGHaIJuK max_tokens=8
@@ -121,9 +122,15 @@ struct Clients {
   std::int32_t most_open = 1 << 20;
 };
 
+struct Device {
+  // Is given the next step before the draws of this one are known, where that can be.
+  bool runs_ahead = false;
+};
+
 struct Script {
   scheduler::SchedulerOptions options = {};
   ToyModel model = {};
+  Device device = {};
   Clients clients = {};
   std::vector<Operation> operations;  // ascending by `at`
 };

@@ -82,7 +82,8 @@ SimulatedRunner::SimulatedRunner(const Script& script, ManualClock& clock)
       has_draft_(num_filled_.size()),
       host_in_use_(static_cast<std::size_t>(options_.num_host_blocks)),
       host_named_(host_in_use_.size()),
-      masks_(ToyTokenizer::kVocabularySize) {
+      masks_(ToyTokenizer::kVocabularySize),
+      runs_ahead_(script.device.runs_ahead) {
   spoil(slots_);
   spoil(host_slots_);
   spoil(states_);
@@ -119,6 +120,100 @@ Result<void> SimulatedRunner::execute(const scheduler::SchedulerOutput& step, ru
   }
   awaits_settling_ = step.num_draft_tokens > 0 || options_.speculative == Speculation::kMtp;
   return {};
+}
+
+// ---- steps that are begun
+
+// As a device draws by itself: one token of a row, of which nothing else is asked.
+bool SimulatedRunner::may_begin(const scheduler::SchedulerOutput& step) const {
+  const bool moves_other_memory = !step.swap_outs.empty() || !step.swap_ins.empty() ||
+                                  !step.state_moves.empty() || !step.window_moves.empty();
+  if (!runs_ahead_ || step.empty() || moves_other_memory || step.num_draft_tokens > 0 ||
+      options_.speculative == Speculation::kMtp)
+    return false;
+  return std::ranges::all_of(step.sequences, [](const scheduler::ScheduledSequence& scheduled) {
+    const SamplingParams& sampling = *scheduled.sampling;
+    return scheduled.samples.size() == 1 && scheduled.samples.front().num_candidates == 0 &&
+           !scheduled.pooling && !sampling.prompt_logprobs && !sampling.logprobs && !sampling.grammar &&
+           scheduled.samples.front().position() >= static_cast<std::size_t>(sampling.min_tokens);
+  });
+}
+
+bool SimulatedRunner::begin(const scheduler::SchedulerOutput& step) {
+  if (!may_begin(step)) return false;
+  check_begun(step);
+  BegunStep& begun = begun_.emplace_back();
+  begun.plan = step;
+  begun.plan.sequences.clear();
+  for (const auto& scheduled : step.sequences) {
+    BegunRow& row = begun.rows.emplace_back();
+    row.plan = scheduled;
+    row.known.assign(scheduled.known_token_ids.begin(), scheduled.known_token_ids.end());
+    row.table.assign(scheduled.block_table.begin(), scheduled.block_table.end());
+    row.is_ahead = scheduled.token_ids.front() == scheduler::kNotDrawnYet;
+    num_rows_ahead_ += row.is_ahead ? 1 : 0;
+  }
+  return true;
+}
+
+// Rows that begin with what is not drawn yet follow a row of the step before, and nothing else follows it.
+void SimulatedRunner::check_begun(const scheduler::SchedulerOutput& step) {
+  if (begun_.size() > 1) note("a third step is begun");
+  for (const auto& scheduled : step.sequences) {
+    const bool is_ahead = scheduled.token_ids.front() == scheduler::kNotDrawnYet;
+    if (is_ahead != !begun_.empty()) return note(name_of(scheduled) + " is begun at the wrong time");
+    if (!is_ahead) continue;
+    const auto before = std::ranges::find(begun_.back().rows, scheduled.sequence_id,
+                                          [](const BegunRow& row) { return row.plan.sequence_id; });
+    const bool follows =
+        before != begun_.back().rows.end() &&
+        before->plan.start_position + static_cast<std::int32_t>(before->plan.token_ids.size()) ==
+            scheduled.start_position;
+    if (!follows || scheduled.token_ids.size() != 1 || !scheduled.samples.front().follows_unknown)
+      note(name_of(scheduled) + " does not follow what is under way");
+  }
+}
+
+// As the step would have been planned at this time.
+scheduler::ScheduledSequence SimulatedRunner::completed(BegunRow& row) {
+  scheduler::ScheduledSequence scheduled = row.plan;
+  const auto start = static_cast<std::size_t>(scheduled.start_position);
+  if (row.is_ahead) row.known.push_back(truths_.at(scheduled.sequence_id).token_ids.at(start));
+  const std::span<const TokenId> known = row.known;
+  scheduled.token_ids = known.subspan(start, scheduled.token_ids.size());
+  scheduled.known_token_ids = known;
+  scheduled.prompt_token_ids = known.first(scheduled.prompt_token_ids.size());
+  scheduled.block_table = row.table;
+  scheduler::SampleTarget& target = scheduled.samples.front();
+  target.output_token_ids = known.subspan(scheduled.prompt_token_ids.size());
+  target.follows_unknown = false;
+  return scheduled;
+}
+
+// Rows that are nobody's write their slots all the same.
+Result<void> SimulatedRunner::finish(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) {
+  if (begun_.empty()) {
+    note("nothing was begun");
+    return {};
+  }
+  BegunStep begun = std::move(begun_.front());
+  begun_.pop_front();
+  begun.plan.num_decode_tokens = step.num_decode_tokens;
+  auto wanted = step.sequences.begin();
+  for (BegunRow& row : begun.rows) {
+    if (wanted != step.sequences.end() && wanted->sequence_id == row.plan.sequence_id) {
+      begun.plan.sequences.push_back(completed(row));
+      ++wanted;
+      continue;
+    }
+    ++num_rows_in_vain_;
+    row.plan.block_table = row.table;
+    *slot(row.plan, row.plan.start_position) = rubbish();
+  }
+  if (wanted != step.sequences.end()) note(name_of(*wanted) + " was not begun");
+  auto executed = execute(begun.plan, output);
+  if (!executed) begun_.clear();
+  return executed;
 }
 
 // A guess that counts brings its token to the state.

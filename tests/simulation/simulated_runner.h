@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <span>
 #include <string>
@@ -52,6 +53,12 @@ class SimulatedRunner final : public runner::Runner {
 
   Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override;
 
+  // A step that was begun is computed when its end is awaited: with what memory holds then, as if the device
+  // had been that late.
+  bool begin(const scheduler::SchedulerOutput& step) override;
+  Result<void> finish(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override;
+  bool has_begun() const { return !begun_.empty(); }
+
   std::vector<SequenceId> settle(const scheduler::SchedulerOutput& step,
                                  std::span<const scheduler::CommittedToken> tokens) override;
 
@@ -84,6 +91,8 @@ class SimulatedRunner final : public runner::Runner {
 
   std::int64_t num_failed_steps() const { return num_failed_steps_; }
   std::int64_t num_failed_swaps() const { return num_failed_swaps_; }
+  std::int64_t num_rows_ahead() const { return num_rows_ahead_; }
+  std::int64_t num_rows_in_vain() const { return num_rows_in_vain_; }
   bool last_step_moved_memory() const { return last_step_moved_memory_; }
 
   // What the last step that ran took, without its swaps; none since the last call: nothing ran.
@@ -124,6 +133,21 @@ class SimulatedRunner final : public runner::Runner {
     std::unordered_set<std::uint64_t> offered;  // of a beam search: hashes of prefixes that go on
   };
 
+  // A row of a step that was begun, with copies of what the plan looks at.
+  struct BegunRow {
+    scheduler::ScheduledSequence plan;
+    std::vector<TokenId> known;
+    std::vector<BlockId> table;
+    bool is_ahead = false;  // its token is not among the known ones
+  };
+  struct BegunStep {
+    scheduler::SchedulerOutput plan;  // without rows
+    std::vector<BegunRow> rows;
+  };
+
+  bool may_begin(const scheduler::SchedulerOutput& step) const;
+  void check_begun(const scheduler::SchedulerOutput& step);
+  scheduler::ScheduledSequence completed(BegunRow& row);
   Truth& truth_of(SequenceId sequence_id, const scheduler::ScheduledSequence& scheduled);
   void check_budgets(const scheduler::SchedulerOutput& step);
   void check_moves(const scheduler::SchedulerOutput& step);
@@ -191,6 +215,9 @@ class SimulatedRunner final : public runner::Runner {
   std::vector<Scheduled> scheduled_;
   std::vector<Drafted> drafted_;
   std::optional<Timing> timing_;
+  const bool runs_ahead_;
+  std::deque<BegunStep> begun_;  // the oldest first
+  std::int64_t num_rows_ahead_ = 0, num_rows_in_vain_ = 0;
   std::int64_t num_failed_steps_ = 0, num_failed_swaps_ = 0;
   bool last_step_moved_memory_ = false;
   bool awaits_settling_ = false;       // the step that ran

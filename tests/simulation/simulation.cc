@@ -212,6 +212,7 @@ class Simulation {
     if (progress_) *progress_ = counts_.steps;
     clock_.advance_us(static_cast<std::int64_t>(mix64(static_cast<std::uint64_t>(now_)) % 1000));
     const std::int64_t num_failed_before = runner_.num_failed_steps();
+    const bool is_ahead = runner_.has_begun();
     const std::int64_t begin_us = clock_.now_us();
     const std::vector<EngineEvent> events =
         mutate_events(mutation_, core_.step(mutate_commands(mutation_, std::move(commands))));
@@ -227,10 +228,10 @@ class Simulation {
     if (answers_.goes_on_cancelled()) problem_.note("an output goes on that was cancelled");
     if (is_idle() && answers_.num_open() > 0) answers_.check_all_ended();
     reader_.step(events, problem_);
-    check_state(events, device_failed);
+    check_state(events, device_failed, is_ahead);
   }
 
-  void check_state(const std::vector<EngineEvent>& events, bool device_failed) {
+  void check_state(const std::vector<EngineEvent>& events, bool device_failed, bool is_ahead) {
     if (const auto broken = core_.scheduler().broken_invariant()) problem_.note("invariant: " + *broken);
     const KvSnapshot before = std::exchange(snapshot_, core_.snapshot());
     rules_.note_ends(events);
@@ -263,7 +264,8 @@ class Simulation {
                         .block_events = trace.block_events,
                         .drafted = drafted,
                         .releases_pins = std::exchange(releases_pins_, false),
-                        .device_failed = device_failed};
+                        .device_failed = device_failed,
+                        .is_ahead = is_ahead};
     memory_rules_.check(step);
     retention_rules_.check(step);
     admission_rules_.check(step, misses_of(events));
@@ -362,6 +364,8 @@ class Simulation {
     const KvTotals& totals = core_.totals();
     counts_.failed_steps = runner_.num_failed_steps();
     counts_.failed_swaps = runner_.num_failed_swaps();
+    counts_.rows_ahead = runner_.num_rows_ahead();
+    counts_.rows_in_vain = runner_.num_rows_in_vain();
     counts_.preempted_recompute = totals.preempted_recompute;
     counts_.preempted_swap = totals.preempted_swap;
     counts_.swapped_out_blocks = totals.swapped_out_blocks;

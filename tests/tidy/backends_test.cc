@@ -38,6 +38,8 @@ const std::map<std::string, std::string>& operations() {
       {"logits", "logits"},
       {"hidden_states", "hidden_states"},
       {"draw_tokens", "draw_tokens"},
+      {"start_draws", "draw_tokens"},
+      {"take_draws", "draw_tokens"},
       {"softmax_weights", "softmax_weights"},
       {"copy_blocks", "block_copy"},
       {"swap_out", "block_copy"},
@@ -84,6 +86,7 @@ const std::set<std::string>& properties() {
                                                "allocate_host_state_cache",
                                                "draws_tokens",
                                                "most_adjusted_tokens",
+                                               "most_started_draws",
                                                "num_kept_rotations",
                                                "keep_rotations",
                                                "for_each_on_host"};
@@ -92,11 +95,12 @@ const std::set<std::string>& properties() {
 
 // Operations that a backend leaves to Backend's own, and why.
 const std::map<std::string, std::set<std::string>>& inherited() {
-  static const std::set<std::string> kOfADevice = {
-      "draw_tokens", "record_draws",  // the host's sampler draws from rows in its memory
-      "take_swap_times",              // copies end with their calls
-      // nothing to fill up, load or record
-      "run_step", "steps_to_rehearse", "steps_to_record", "record_step"};
+  static const std::set<std::string> kOfADevice = {// the host's sampler draws from rows in its memory
+                                                   "draw_tokens", "start_draws", "take_draws", "record_draws",
+                                                   "take_swap_times",  // copies end with their calls
+                                                   // nothing to fill up, load or record
+                                                   "run_step", "steps_to_rehearse", "steps_to_record",
+                                                   "record_step"};
   static const auto kOfReference = [] {
     std::set<std::string> names = kOfADevice;
     names.insert("begin_step");  // each operation reads the rows that it is given

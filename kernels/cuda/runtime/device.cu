@@ -159,4 +159,8 @@ void Stream::synchronize() {
   if (status_->ok()) status_->check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize");
 }
 
+void Stream::await(const Event& event) {
+  if (status_->ok()) status_->check(cudaEventSynchronize(event.handle()), "cudaEventSynchronize");
+}
+
 }  // namespace octavo::kernels::cuda

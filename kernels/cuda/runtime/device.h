@@ -123,8 +123,9 @@ class Stream {
   void fill(void* target, std::uint8_t byte, std::int64_t bytes);
   void record(const Event& event);
   void wait_for(const Event& event);
-  // The host waits for all that the stream was given.
+  // The host waits for all that the stream was given; or for what it was given before `event` was recorded.
   void synchronize();
+  void await(const Event& event);
 
  private:
   Stream(DeviceStatus& status, cudaStream_t stream, bool overlaps)

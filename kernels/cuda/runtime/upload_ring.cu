@@ -14,8 +14,7 @@ Result<UploadRing> UploadRing::create(std::int64_t most_bytes) {
 
 void UploadRing::begin_at(Stream& stream, std::int64_t num_bytes, std::byte* target) {
   if (position_ + num_bytes > pinned_.bytes()) {
-    if (stream.status().ok())
-      stream.status().check(cudaEventSynchronize(sent_.handle()), "cudaEventSynchronize");
+    stream.await(sent_);
     position_ = 0;
   }
   begin_ = position_;
