@@ -98,7 +98,7 @@ const std::map<std::string, std::set<std::string>>& inherited() {
   static const std::set<std::string> kOfADevice = {// the host's sampler draws from rows in its memory
                                                    "draw_tokens", "start_draws", "take_draws", "record_draws",
                                                    "take_swap_times",  // copies end with their calls
-                                                   // nothing to fill up, load or record
+                                                                       // nothing to fill up, load or record
                                                    "run_step", "steps_to_rehearse", "steps_to_record",
                                                    "record_step"};
   static const auto kOfReference = [] {
