@@ -95,12 +95,11 @@ const std::set<std::string>& properties() {
 
 // Operations that a backend leaves to Backend's own, and why.
 const std::map<std::string, std::set<std::string>>& inherited() {
-  static const std::set<std::string> kOfADevice = {// the host's sampler draws from rows in its memory
-                                                   "draw_tokens", "start_draws", "take_draws", "record_draws",
-                                                   "take_swap_times",  // copies end with their calls
-                                                                       // nothing to fill up, load or record
-                                                   "run_step", "steps_to_rehearse", "steps_to_record",
-                                                   "record_step"};
+  // The host's sampler draws from rows in its memory; copies end with their calls; there is nothing to fill
+  // up, load or record.
+  static const std::set<std::string> kOfADevice = {"draw_tokens",       "start_draws",     "take_draws",
+                                                   "record_draws",      "take_swap_times", "run_step",
+                                                   "steps_to_rehearse", "steps_to_record", "record_step"};
   static const auto kOfReference = [] {
     std::set<std::string> names = kOfADevice;
     names.insert("begin_step");  // each operation reads the rows that it is given
