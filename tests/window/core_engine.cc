@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -46,22 +48,19 @@ scheduler::SchedulerOptions options_of(const CoreEngine::Options& options) {
 // Draws words that mostly follow from the one before, so that guesses of a draft are sometimes right.
 class CoreEngine::WordRunner final : public runner::Runner {
  public:
-  explicit WordRunner(std::uint64_t seed) : seed_(seed) {}
+  WordRunner(std::uint64_t seed, bool runs_ahead) : seed_(seed), runs_ahead_(runs_ahead) {}
 
   std::function<void()> on_execute;
   Counts counts;
 
   Result<void> execute(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override {
     on_execute();
-    counts.prefilled_tokens += step.num_prefill_tokens;
-    counts.swapped_out_blocks += static_cast<std::int64_t>(step.swap_outs.size());
-    counts.swapped_in_blocks += static_cast<std::int64_t>(step.swap_ins.size());
-    counts.block_copies += static_cast<std::int64_t>(step.block_copies.size());
+    count(step);
     for (const auto& row : step.sequences) {
       const std::size_t num_rows = static_cast<std::size_t>(1 + row.num_draft_tokens);
       for (std::size_t i = 0; i < row.samples.size(); ++i) {
         const auto& target = row.samples[i];
-        output.tokens.push_back(target.num_candidates > 0 ? candidates(target) : word(target));
+        output.tokens.push_back(target.num_candidates > 0 ? candidates(target) : word(target, last(target)));
         const std::size_t in_draft = i % num_rows;
         if (in_draft + 1 < num_rows && output.tokens.back().token_id != row.draft()[in_draft]) {
           i += num_rows - 1 - in_draft;
@@ -71,17 +70,65 @@ class CoreEngine::WordRunner final : public runner::Runner {
     return {};
   }
 
- private:
-  std::uint64_t mix_of(const scheduler::SampleTarget& target) const {
-    std::uint64_t mix = hash_combine(hash_combine(seed_, target.seed), target.output_index);
-    return hash_combine(mix, target.output_token_ids.size());
+  // Draws at once, though nobody is told before the end: words follow from those before them.
+  bool begin(const scheduler::SchedulerOutput& step) override {
+    const auto only_draws = [](const scheduler::ScheduledSequence& row) {
+      return row.samples.size() == 1 && row.samples.front().num_candidates == 0;
+    };
+    if (!runs_ahead_ || step.empty() || step.num_draft_tokens > 0 ||
+        !std::ranges::all_of(step.sequences, only_draws))
+      return false;
+    on_execute();
+    count(step);
+    std::vector<runner::SampledToken> drawn;
+    for (const auto& row : step.sequences) {
+      const scheduler::SampleTarget& target = row.samples.front();
+      std::optional<TokenId> before = last(target);
+      if (target.follows_unknown) {
+        before = std::ranges::find(begun_.back(), target.sequence_id, &runner::SampledToken::sequence_id)
+                     ->token_id;
+        ++counts.rows_ahead;
+      }
+      drawn.push_back(word(target, before));
+    }
+    begun_.push_back(std::move(drawn));
+    return true;
   }
 
-  runner::SampledToken word(const scheduler::SampleTarget& target) const {
+  Result<void> finish(const scheduler::SchedulerOutput& step, runner::RunnerOutput& output) override {
+    for (const runner::SampledToken& token : begun_.front()) {
+      const bool is_wanted =
+          std::ranges::find(step.sequences, token.sequence_id, &scheduler::ScheduledSequence::sequence_id) !=
+          step.sequences.end();
+      if (is_wanted) output.tokens.push_back(token);
+    }
+    begun_.pop_front();
+    return {};
+  }
+
+ private:
+  void count(const scheduler::SchedulerOutput& step) {
+    counts.prefilled_tokens += step.num_prefill_tokens;
+    counts.swapped_out_blocks += static_cast<std::int64_t>(step.swap_outs.size());
+    counts.swapped_in_blocks += static_cast<std::int64_t>(step.swap_ins.size());
+    counts.block_copies += static_cast<std::int64_t>(step.block_copies.size());
+  }
+
+  std::uint64_t mix_of(const scheduler::SampleTarget& target) const {
+    std::uint64_t mix = hash_combine(hash_combine(seed_, target.seed), target.output_index);
+    return hash_combine(mix, target.position());
+  }
+
+  static std::optional<TokenId> last(const scheduler::SampleTarget& target) {
+    if (target.output_token_ids.empty()) return std::nullopt;
+    return target.output_token_ids.back();
+  }
+
+  runner::SampledToken word(const scheduler::SampleTarget& target, std::optional<TokenId> before) const {
     const std::uint64_t mix = mix_of(target);
     std::size_t next = (mix >> 16) % kNumWords;
-    if (!target.output_token_ids.empty() && mix % 4 != 0) {
-      const auto last = std::ranges::find(words(), target.output_token_ids.back());
+    if (before && mix % 4 != 0) {
+      const auto last = std::ranges::find(words(), *before);
       if (last != words().end()) next = (static_cast<std::size_t>(last - words().begin()) + 1) % kNumWords;
     }
     const bool ends = (mix >> 32) % 40 == 0;
@@ -104,10 +151,12 @@ class CoreEngine::WordRunner final : public runner::Runner {
   }
 
   const std::uint64_t seed_;
+  const bool runs_ahead_;
+  std::deque<std::vector<runner::SampledToken>> begun_;
 };
 
 CoreEngine::CoreEngine(const Options& options, const Clock& clock)
-    : runner_(std::make_unique<WordRunner>(options.seed)),
+    : runner_(std::make_unique<WordRunner>(options.seed, options.runs_ahead)),
       core_(options_of(options), {.runner = runner_.get(), .clock = &clock, .tokenizer = &tokenizer_}),
       intake_({.tokenizer = &tokenizer_,
                .num_end_tokens = 1,

@@ -34,6 +34,7 @@ class CoreEngine final : public Engine {
     std::int32_t max_model_len = 192;
     PreemptionPolicy preemption_mode = PreemptionPolicy::kAuto;
     Speculation speculative = Speculation::kOff;
+    bool runs_ahead = false;  // as a device that is given the next step before this one's draws are known
     std::uint64_t seed = 1;
     std::uint64_t first_request = 1;  // ids are never used twice in a process
   };
@@ -60,6 +61,7 @@ class CoreEngine final : public Engine {
   std::vector<TokenId> tokens_up_to(BlockId block, const KvSnapshot& now) const;
   struct Counts {
     std::int64_t prefilled_tokens = 0, swapped_out_blocks = 0, swapped_in_blocks = 0, block_copies = 0;
+    std::int64_t rows_ahead = 0;
   };
   const Counts& counts() const;
   RequestId next_request() const { return RequestId{next_request_}; }

@@ -36,8 +36,8 @@ constexpr std::size_t kMomentsKept = 24;
 // What the lives of a run have come through: a run in which one of these is missing proves little.
 struct Seen {
   std::int64_t events = 0, swapped_out = 0, swapped_in = 0, dropped = 0, copies = 0, evictions = 0, hits = 0,
-               cancels = 0, forks = 0, model_changes = 0, past = 0, idle = 0, chats_shared = 0,
-               columns_shared = 0, levels = 0;
+               cancels = 0, forks = 0, model_changes = 0, past = 0, idle = 0, rows_ahead = 0,
+               chats_shared = 0, columns_shared = 0, levels = 0;
   StateTotals states;
   WindowTotals windows;
   std::int64_t window_misses = 0, kept_windows = 0;
@@ -112,6 +112,7 @@ class Life {
         .preemption_mode = random_.chance(has_states || has_windows ? 0.9 : 0.5) ? PreemptionPolicy::kSwap
                                                                                  : PreemptionPolicy::kAuto,
         .speculative = !has_states && random_.chance(0.3) ? Speculation::kNgram : Speculation::kOff,
+        .runs_ahead = random_.chance(0.5),
         .seed = random_.next() % 1'000,
         .first_request = engines_.empty() ? 1 : engines_.back()->next_request().value};
     engines_.push_back(std::make_unique<CoreEngine>(options, clock_));
@@ -295,6 +296,7 @@ class Life {
       seen_.copies += totals.cow_copies;
       seen_.evictions += totals.evicted_cached_blocks;
       seen_.hits += totals.prefix_hit_tokens;
+      seen_.rows_ahead += engine->counts().rows_ahead;
       seen_.states.num_taken += totals.states.num_taken;
       seen_.states.num_resumed += totals.states.num_resumed;
       seen_.states.num_evicted += totals.states.num_evicted;
@@ -350,6 +352,7 @@ TEST(MemoryTruth, EveryNumberIsWhatARecountGivesAfterEachEventOfRandomLives) {
   EXPECT_GT(seen.model_changes, 0);
   EXPECT_GT(seen.past, 0);
   EXPECT_GT(seen.idle, 0);
+  EXPECT_GT(seen.rows_ahead, 0);
   EXPECT_GT(seen.chats_shared, 0);
   EXPECT_GT(seen.columns_shared, 0);
   EXPECT_GT(seen.levels, 0) << "pools that changed without a step";
