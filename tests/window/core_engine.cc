@@ -199,6 +199,7 @@ void CoreEngine::step() {
     events_.push_back(std::move(event));
   }
   note_tables();
+  note_taken();
   publish(changed);
 }
 
@@ -240,8 +241,23 @@ void CoreEngine::note_tables() {
   for (const SequenceSnapshot& sequence : now.sequences) {
     if (sequence.output_index != 0 || sequence.state == SequenceState::kSwapped) continue;
     if (sequence.block_table.empty()) continue;
+    last_tables_[sequence.request_id].sequence_id = sequence.sequence_id;
     last_tables_[sequence.request_id].blocks = sequence.block_table;
     last_tables_[sequence.request_id].noted = ++num_notes_;
+  }
+}
+
+// What was let go and taken by somebody else is nobody's any more, though the same tokens may come to stand
+// in it.
+void CoreEngine::note_taken() {
+  const metrics::Trace trace = core_.recorder()->read_since(0, event_mark_);
+  event_mark_ = trace.next_event_mark;
+  for (const BlockEvent& event : trace.block_events) {
+    if (event.kind != BlockEventKind::kAlloc) continue;
+    for (auto& [request, last] : last_tables_) {
+      if (last.sequence_id.value != event.sequence)
+        std::ranges::replace(last.blocks, BlockId{event.block}, block::kNoBlock);
+    }
   }
 }
 

@@ -52,7 +52,8 @@ class CoreEngine final : public Engine {
   // Of a request's first output: its table at the last time that it was computed or had blocks at the end of
   // a step, and all tokens of prompt and answer.
   struct LastTable {
-    std::vector<BlockId> blocks;
+    SequenceId sequence_id{};
+    std::vector<BlockId> blocks;  // kNoBlock: somebody else has taken it since
     std::vector<TokenId> token_ids;
     std::int64_t noted = 0;  // when, as a number that is never given twice
   };
@@ -88,6 +89,7 @@ class CoreEngine final : public Engine {
   class WordRunner;
 
   void note_tables();
+  void note_taken();
   void note_tokens(const EngineEvent& event);
   void publish(bool changed);
 
@@ -100,6 +102,7 @@ class CoreEngine final : public Engine {
   std::uint64_t next_request_ = 1;
   std::uint64_t num_drawn_seeds_ = 0;
   std::int64_t num_notes_ = 0;
+  std::uint64_t event_mark_ = 0;
   std::vector<EngineCommand> commands_;
   std::vector<EngineEvent> events_;
   std::map<RequestId, LastTable> last_tables_;

@@ -68,15 +68,10 @@ void recount_windows(Recount& truth) {
 
 }  // namespace
 
-Recount recount(const CoreEngine& engine, std::uint64_t mark_before) {
+Recount recount(const CoreEngine& engine) {
   Recount truth;
   truth.now = engine.core().scheduler().snapshot(SnapshotScope::kPool);
   truth.mark = engine.core().recorder()->next_event_mark();
-  for (const auto& stretch : engine.core().recorder()->events_between(mark_before, truth.mark)) {
-    for (const BlockEvent& event : stretch.events) {
-      if (event.kind == BlockEventKind::kAlloc) truth.taken.insert(BlockId{event.block});
-    }
-  }
   truth.counts = engine.counts();
   truth.prefix_hit_tokens = engine.core().totals().prefix_hit_tokens;
   const KvSnapshot& now = truth.now;
@@ -487,7 +482,7 @@ void Differences::compare_chats(const CoreEngine& engine, const Recount& truth,
       const auto before = left.find(chat);
       const bool was_seen = before != left.end() && before->second.noted == last.noted;
       for (std::size_t i = 0; i < last.blocks.size(); ++i) {
-        if (was_seen && truth.taken.contains(last.blocks[i])) continue;
+        if (last.blocks[i] == block::kNoBlock) continue;
         if (was_seen &&
             std::ranges::find(before->second.blocks, last.blocks[i]) == before->second.blocks.end())
           continue;

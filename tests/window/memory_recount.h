@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -18,8 +17,7 @@ namespace octavo::testing {
 // The pools at one moment.
 struct Recount {
   std::uint64_t mark = 0;
-  std::set<BlockId> taken;  // by somebody since the moment before: what they held then is gone
-  KvSnapshot now;           // tables, contents; its figures are not looked at
+  KvSnapshot now;                                           // tables, contents; its figures are not looked at
   std::vector<std::int32_t> num_references;                 // table entries and pins, by block
   std::vector<std::vector<std::size_t>> owners;             // indices of sequences, by block
   std::vector<std::vector<std::size_t>> host_owners;        // by host block
@@ -35,8 +33,8 @@ struct Recount {
   std::int64_t prefix_hit_tokens = 0;
   CoreEngine::Counts counts;
 };
-// `mark_before`: of the moment before.
-Recount recount(const CoreEngine& engine, std::uint64_t mark_before);
+
+Recount recount(const CoreEngine& engine);
 
 // Differences between what is drawn and what is, as sentences. Empty: none.
 class Differences {

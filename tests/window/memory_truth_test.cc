@@ -264,7 +264,7 @@ class Life {
 
   std::string differences() {
     const CoreEngine& engine = *engines_.back();
-    const Recount truth = testing::recount(engine, moments_.empty() ? 0 : moments_.back().mark);
+    const Recount truth = testing::recount(engine);
     testing::Differences found;
     found.compare_chats(engine, truth, requests_, left_, state());
     found.compare_timeline(truth, *state().memory.timeline);
