@@ -39,12 +39,12 @@ void Scheduler::take_up(SchedulerOutput& step) {
 }
 
 // Whether the next step has a row for each output that this one extends, whatever it draws, and for nobody
-// else: what ends in it may leave a place, but nobody waits for one.
+// else: what ends in it may leave a place, but nobody waits for one. (Who computes known tokens does not
+// decode.)
 bool Scheduler::State::all_go_on_alike(const SchedulerOutput& step) const {
   const bool is_usual = lines_count() && !is_mixed && options.speculative == Speculation::kOff &&
                         options.num_states == 0 && options.window == 0;
   if (!is_usual || !queue.waiting().empty() || !step.out_of_memory.empty()) return false;
-  if (step.num_prefill_tokens + step.num_draft_tokens > 0) return false;
   std::size_t num_sequences = 0;
   for (const auto& group : queue.running()) {
     if (group->is_beam_search() || !group->is_decoding()) return false;

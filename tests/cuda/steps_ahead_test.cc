@@ -110,8 +110,13 @@ class StepsAhead : public ::testing::Test {
 };
 
 TEST_F(StepsAhead, GiveTheSameTokens) {
-  const std::vector<std::vector<SamplingParams>> batches = {
-      {{.temperature = 0.0}}, {{}, {.top_p = 0.9}, {.temperature = 0.0}, {.top_k = 12}, {.min_p = 0.05}}};
+  // The model is sure of its tokens: draws differ only if it is made less so.
+  const std::vector<std::vector<SamplingParams>> batches = {{{.temperature = 0.0}},
+                                                            {{.temperature = 30.0},
+                                                             {.temperature = 9.0, .top_p = 0.9},
+                                                             {.temperature = 0.0},
+                                                             {.temperature = 30.0, .top_k = 12},
+                                                             {.temperature = 30.0, .min_p = 0.05}}};
   for (const bool graphs : {true, false}) {
     using enum emulation::StreamOrder;
     emulation::settings().stream_order = graphs ? kWhenNeeded : kAtOnce;

@@ -353,6 +353,7 @@ class Simulation {
   void check_the_end() {
     answers_.check_all_ended();
     reader_.check_the_end(problem_);
+    if (runner_.has_begun()) problem_.note("a step is under way after the end");
     const KvFigures& figures = snapshot_.figures;
     if (figures.used_blocks != 0 || !snapshot_.sequences.empty())
       problem_.note("blocks are in use after the end");
