@@ -79,15 +79,9 @@ bool Scheduler::State::grow_ahead(std::span<const AheadRow> rows) {
 
 void Scheduler::State::list_row_ahead(const SequenceGroup& group, const Sequence& sequence,
                                       SchedulerOutput& output) {
-  ScheduledSequence& row = output.sequences.emplace_back();
-  row.sequence_id = sequence.sequence_id;
-  row.request_id = group.request_id;
-  row.sampling = &group.sampling;
-  row.prompt_token_ids = sequence.prompt_token_ids();
-  row.known_token_ids = sequence.token_ids();
+  ScheduledSequence& row = output.sequences.emplace_back(row_of(group, sequence));
   row.start_position = sequence.num_tokens();
   row.token_ids = std::span(&kNotDrawnYet, 1);
-  row.block_table = sequence.table.blocks();
   row.samples.push_back({.sequence_id = sequence.sequence_id,
                          .output_index = sequence.output_index,
                          .seed = group.seed,

@@ -110,6 +110,7 @@ struct Scheduler::State {
   std::vector<TokenId> guesses_of(const Sequence& sequence, std::int32_t most) const;
   std::int32_t most_drafts(const DraftingSequence& drafting, std::int32_t num_rows) const;
   std::int32_t num_slots_to_draft_in(const Sequence& sequence) const;
+  static ScheduledSequence row_of(const SequenceGroup& group, const Sequence& sequence);
   void list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output);
   void list_samples(SequenceGroup& group, Sequence& sequence, ScheduledSequence& row) const;
   PoolLevel level(const SequenceGroup* starting = nullptr) const;

@@ -546,19 +546,13 @@ void Scheduler::State::list_rows(SchedulerOutput& output) {
 void Scheduler::State::list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output) {
   const std::int32_t start = sequence.num_computed_tokens();
   blocks.open_window(sequence.table, start + sequence.num_scheduled_tokens + sequence.num_draft_tokens());
-  ScheduledSequence& row = output.sequences.emplace_back();
-  row.sequence_id = sequence.sequence_id;
-  row.request_id = group.request_id;
-  row.sampling = &group.sampling;
-  row.prompt_token_ids = sequence.prompt_token_ids();
-  row.known_token_ids = sequence.token_ids();
+  ScheduledSequence& row = output.sequences.emplace_back(row_of(group, sequence));
   row.start_position = start;
   row.num_draft_tokens = sequence.num_draft_tokens();
   if (options.speculative == Speculation::kMtp) row.to_guess = sequence.draft_places();
   row.token_ids = sequence.with_draft().subspan(
       static_cast<std::size_t>(start),
       static_cast<std::size_t>(sequence.num_scheduled_tokens + row.num_draft_tokens));
-  row.block_table = sequence.table.blocks();
   row.window_places = sequence.table.window_places();
   row.state = sequence.table.state();
   if (group.embedding) {
@@ -573,6 +567,18 @@ void Scheduler::State::list_row(SequenceGroup& group, Sequence& sequence, Schedu
       StepWork::of_rows(start, static_cast<std::int32_t>(row.token_ids.size()));
   parts.has_interactive_prompt |= is_interactive && !sequence.is_caught_up();
   output.num_draft_tokens += row.num_draft_tokens;
+}
+
+// What does not depend on the step.
+ScheduledSequence Scheduler::State::row_of(const SequenceGroup& group, const Sequence& sequence) {
+  return {.sequence_id = sequence.sequence_id,
+          .request_id = group.request_id,
+          .sampling = &group.sampling,
+          .prompt_token_ids = sequence.prompt_token_ids(),
+          .known_token_ids = sequence.token_ids(),
+          .token_ids = {},
+          .block_table = sequence.table.blocks(),
+          .samples = {}};
 }
 
 // The end of the prompt is sampled for every output that shares it, and a draft at each of its rows.

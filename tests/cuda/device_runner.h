@@ -14,6 +14,17 @@ namespace octavo {
 
 inline constexpr std::int32_t kBlocksOfSequence = 32;
 
+// For so many of made_up_sequence().
+inline EngineOptions options_for(std::int32_t num_sequences) {
+  EngineOptions options;
+  options.block_size = 16;
+  options.max_model_len = options.block_size * kBlocksOfSequence;
+  options.max_num_batched_tokens = 128;
+  options.max_num_seqs = num_sequences;
+  options.num_kv_blocks = num_sequences * kBlocksOfSequence;
+  return options;
+}
+
 inline std::unique_ptr<runner::ModelRunner> load_on_device(kernels::TensorType type, std::uint32_t num_layers,
                                                            const EngineOptions& options,
                                                            const kernels::cuda::CudaOptions& cuda) {

@@ -13,18 +13,7 @@ using kernels::TensorType;
 using runner::DirectSequence;
 using runner::SampledToken;
 
-constexpr std::int32_t kBlockSize = 16;
 constexpr std::size_t kSequences = 8, kDecodes = 6;
-
-EngineOptions options_of_steps() {
-  EngineOptions options;
-  options.max_model_len = kBlockSize * kBlocksOfSequence;
-  options.max_num_batched_tokens = 128;
-  options.max_num_seqs = kSequences;
-  options.block_size = kBlockSize;
-  options.num_kv_blocks = kSequences * kBlocksOfSequence;
-  return options;
-}
 
 // Prompts, then decodes; the sequences end one after the other, so that steps are filled up.
 std::vector<SampledToken> tokens_of_steps(runner::ModelRunner& model,
@@ -64,8 +53,8 @@ TEST_F(RunnerDraws, AreTheSameWithAndWithoutGraphs) {
       {{.temperature = 0.0}, {.top_p = 0.9, .repetition_penalty = 1.2}},
       {{.temperature = 0.0, .logprobs = 2}, {}}};
   for (const auto& [type, deterministic] : {std::pair(TensorType::kQ4_1, false), {TensorType::kF16, true}}) {
-    const auto recorded = load_on_device(type, 1, options_of_steps(), {.deterministic = deterministic}),
-               started = load_on_device(type, 1, options_of_steps(),
+    const auto recorded = load_on_device(type, 1, options_for(kSequences), {.deterministic = deterministic}),
+               started = load_on_device(type, 1, options_for(kSequences),
                                         {.deterministic = deterministic, .graphs = false});
     for (std::size_t batch = 0; batch < batches.size(); ++batch) {
       SCOPED_TRACE(std::string(kernels::traits_of(type).name) + (deterministic ? ", deterministic" : "") +

@@ -16,18 +16,7 @@ using runner::RunnerOutput;
 using runner::SampledToken;
 using scheduler::SchedulerOutput;
 
-constexpr std::int32_t kBlockSize = 16;
 constexpr std::size_t kSequences = 5, kSteps = 8;
-
-EngineOptions options_of_steps() {
-  EngineOptions options;
-  options.max_model_len = kBlockSize * kBlocksOfSequence;
-  options.max_num_batched_tokens = 128;
-  options.max_num_seqs = kSequences;
-  options.block_size = kBlockSize;
-  options.num_kv_blocks = kSequences * kBlocksOfSequence;
-  return options;
-}
 
 std::vector<DirectSequence> made_up_sequences(const std::vector<SamplingParams>& ways) {
   std::vector<DirectSequence> sequences;
@@ -120,8 +109,8 @@ TEST_F(StepsAhead, GiveTheSameTokens) {
   for (const bool graphs : {true, false}) {
     using enum emulation::StreamOrder;
     emulation::settings().stream_order = graphs ? kWhenNeeded : kAtOnce;
-    const auto model =
-        load_on_device(TensorType::kQ4_1, 2, options_of_steps(), {.deterministic = true, .graphs = graphs});
+    const auto model = load_on_device(TensorType::kQ4_1, 2, options_for(kSequences),
+                                      {.deterministic = true, .graphs = graphs});
     for (std::size_t batch = 0; batch < batches.size(); ++batch) {
       SCOPED_TRACE("batch " + std::to_string(batch) + (graphs ? ", with graphs" : ""));
       const Tokens got = ahead(*model, batches[batch]), expected = step_by_step(*model, batches[batch]);
@@ -137,7 +126,7 @@ TEST_F(StepsAhead, GiveTheSameTokens) {
 }
 
 TEST_F(StepsAhead, AreNotBegunWhereMoreThanTokensIsAsked) {
-  const auto model = load_on_device(TensorType::kQ4_1, 1, options_of_steps(), {});
+  const auto model = load_on_device(TensorType::kQ4_1, 1, options_for(kSequences), {});
   const std::vector<SamplingParams> ways = {{.logprobs = 2},
                                             {.prompt_logprobs = 0},
                                             {.repetition_penalty = 1.2},
