@@ -205,7 +205,7 @@ void EngineCore::execute(Step& step, bool goes_on) {
   runner::Runner& runner = *dependencies_.runner;
   const bool is_ahead = step.is_begun;
   if (!is_ahead && step.plan.empty() && !step.plan.moves_memory()) return;
-  const std::int64_t begin_us = is_ahead ? step.record->begin_us : dependencies_.clock->now_us();
+  const std::int64_t begin_us = step.record->begin_us + step.record->schedule_us;
   if (!is_ahead) step.is_begun = runner.begin(step.plan);
   if (step.is_begun && goes_on) begin_ahead(step);
   auto executed =

@@ -18,6 +18,7 @@ class ModelInput {
   // REQUIRES: every sequence has rows and a block table that covers them; every slot fits 32 bits.
   void assemble(const scheduler::SchedulerOutput& step, std::int32_t block_size);
 
+  // Another one than the plan's.
   void set_token(std::int32_t row, TokenId token_id) { token_ids_[static_cast<std::size_t>(row)] = token_id; }
 
   std::int32_t num_tokens() const { return static_cast<std::int32_t>(token_ids_.size()); }

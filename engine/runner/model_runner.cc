@@ -196,13 +196,16 @@ bool ModelRunner::begin(const scheduler::SchedulerOutput& step) {
   return true;
 }
 
-// The rows of a step that was scheduled ahead begin with what the newest that was begun draws.
+// Behind a step that was begun comes one that was scheduled ahead: its rows begin with what that one draws,
+// in the same order.
 void ModelRunner::name_drawn_tokens(const scheduler::SchedulerOutput& step) {
+  if (begun_.empty()) return;
+  const BegunStep& before = begun_.back();
+  auto drawn = before.begin();
   for (std::size_t row = 0; row < step.sequences.size(); ++row) {
-    if (step.sequences[row].token_ids.front() != scheduler::kNotDrawnYet) continue;
-    const auto drawn = std::ranges::find(begun_.back(), step.sequences[row].sequence_id);
+    drawn = std::find(drawn, before.end(), step.sequences[row].sequence_id);
     input_.set_token(input_.first_row(row),
-                     kernels::drawn_token(static_cast<std::int32_t>(drawn - begun_.back().begin())));
+                     kernels::drawn_token(static_cast<std::int32_t>(drawn - before.begin())));
   }
 }
 

@@ -1,7 +1,7 @@
 // The step after the one that is being computed, made before it is known what that one draws: only where
 // nothing but the drawn tokens could change it, so that the device finds it waiting.
-#include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "engine/base/check.h"
 #include "engine/scheduler/scheduler_state.h"
@@ -14,11 +14,11 @@ SchedulerOutput Scheduler::schedule_ahead(const SchedulerOutput& step) {
                "step %lld is not the one in flight", static_cast<long long>(step.step));
   SchedulerOutput output;
   if (!state.all_go_on_alike(step)) return output;
-  const std::vector<State::AheadRow> rows = state.rows_ahead();
+  const std::vector<GroupedSequence> rows = state.rows_ahead();
   if (rows.empty() || !state.grow_ahead(rows)) return output;
   output.step = ++state.step;
   state.has_step_ahead = true;
-  for (const State::AheadRow& row : rows) state.list_row_ahead(*row.group, *row.sequence, output);
+  for (const GroupedSequence& row : rows) state.list_row_ahead(*row.group, *row.sequence, output);
   return output;
 }
 
@@ -44,7 +44,7 @@ void Scheduler::take_up(SchedulerOutput& step) {
 bool Scheduler::State::all_go_on_alike(const SchedulerOutput& step) const {
   const bool is_usual = lines_count() && !is_mixed && options.speculative == Speculation::kOff &&
                         options.num_states == 0 && options.window == 0;
-  if (!is_usual || !queue.waiting().empty() || !step.out_of_memory.empty()) return false;
+  if (!is_usual || !queue.waiting().empty()) return false;
   std::size_t num_sequences = 0;
   for (const auto& group : queue.running()) {
     if (group->is_beam_search() || !group->is_decoding()) return false;
@@ -54,8 +54,8 @@ bool Scheduler::State::all_go_on_alike(const SchedulerOutput& step) const {
 }
 
 // Of those that the token which is being drawn does not end by its number.
-std::vector<Scheduler::State::AheadRow> Scheduler::State::rows_ahead() {
-  std::vector<AheadRow> rows;
+std::vector<GroupedSequence> Scheduler::State::rows_ahead() {
+  std::vector<GroupedSequence> rows;
   for (const auto& group : queue.running()) {
     for (Sequence& sequence : group->live()) {
       if (group->num_tokens_left(sequence, options.max_model_len) > 1)
@@ -67,12 +67,14 @@ std::vector<Scheduler::State::AheadRow> Scheduler::State::rows_ahead() {
 
 // False: somebody would have to give way. (What is written is each table's own since the step in flight:
 // nothing is copied.)
-bool Scheduler::State::grow_ahead(std::span<const AheadRow> rows) {
+bool Scheduler::State::grow_ahead(std::span<const GroupedSequence> rows) {
   std::vector<block::Growth> growths;
-  for (const AheadRow& row : rows) growths.push_back({&row.sequence->table, row.sequence->num_tokens() + 1});
+  for (const GroupedSequence& row : rows)
+    growths.push_back({&row.sequence->table, row.sequence->num_tokens() + 1});
   if (blocks.num_blocks_to_grow(growths) > blocks.num_available()) return false;
   std::vector<block::BlockCopy> copies;
-  for (const AheadRow& row : rows) blocks.grow(row.sequence->table, row.sequence->num_tokens() + 1, copies);
+  for (const GroupedSequence& row : rows)
+    blocks.grow(row.sequence->table, row.sequence->num_tokens() + 1, copies);
   OCTAVO_CHECK(copies.empty(), "%zu blocks are shared that are being written", copies.size());
   return true;
 }

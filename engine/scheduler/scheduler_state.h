@@ -21,8 +21,8 @@
 
 namespace octavo::scheduler {
 
-// Who may guess ahead in the step that is being made.
-struct DraftingSequence {
+// Who may have a row, and whose it is.
+struct GroupedSequence {
   const SequenceGroup* group = nullptr;
   Sequence* sequence = nullptr;
 };
@@ -53,7 +53,7 @@ struct Scheduler::State {
   std::vector<SequenceId> ended_at_fork;
   // Scratch, kept between steps for their memory.
   std::vector<Sequence*> decoding;
-  std::vector<DraftingSequence> drafting;
+  std::vector<GroupedSequence> drafting;  // who may guess ahead in the step that is being made
 
   // ---- scheduler.cc
   Result<void> check_fits(const NewRequest& request) const;
@@ -108,7 +108,7 @@ struct Scheduler::State {
   void collect_drafting();
   bool can_guess(const Sequence& sequence) const;
   std::vector<TokenId> guesses_of(const Sequence& sequence, std::int32_t most) const;
-  std::int32_t most_drafts(const DraftingSequence& drafting, std::int32_t num_rows) const;
+  std::int32_t most_drafts(const GroupedSequence& drafting, std::int32_t num_rows) const;
   std::int32_t num_slots_to_draft_in(const Sequence& sequence) const;
   static ScheduledSequence row_of(const SequenceGroup& group, const Sequence& sequence);
   void list_row(SequenceGroup& group, Sequence& sequence, SchedulerOutput& output);
@@ -119,13 +119,9 @@ struct Scheduler::State {
   std::int32_t most_running_sequences() const;
 
   // ---- scheduler_ahead.cc
-  struct AheadRow {
-    SequenceGroup* group = nullptr;
-    Sequence* sequence = nullptr;
-  };
   bool all_go_on_alike(const SchedulerOutput& step) const;
-  std::vector<AheadRow> rows_ahead();
-  bool grow_ahead(std::span<const AheadRow> rows);
+  std::vector<GroupedSequence> rows_ahead();
+  bool grow_ahead(std::span<const GroupedSequence> rows);
   void list_row_ahead(const SequenceGroup& group, const Sequence& sequence, SchedulerOutput& output);
 
   // ---- scheduler_view.cc

@@ -474,7 +474,7 @@ void Scheduler::State::draft_ahead(StepBudget& budget, SchedulerOutput& output) 
   if (num_left <= 0) return;
   collect_drafting();
   auto num_to_serve = static_cast<std::int32_t>(drafting.size());
-  for (const DraftingSequence& one : drafting) {
+  for (const GroupedSequence& one : drafting) {
     Sequence& sequence = *one.sequence;
     const std::int32_t share = (num_left + num_to_serve - 1) / num_to_serve;
     --num_to_serve;
@@ -516,7 +516,7 @@ std::vector<TokenId> Scheduler::State::guesses_of(const Sequence& sequence, std:
 }
 
 // A draft that is accepted whole is followed by one token more: both must be allowed.
-std::int32_t Scheduler::State::most_drafts(const DraftingSequence& one, std::int32_t num_rows) const {
+std::int32_t Scheduler::State::most_drafts(const GroupedSequence& one, std::int32_t num_rows) const {
   const Sequence& sequence = *one.sequence;
   const std::int32_t num_output = sequence.num_tokens() - sequence.num_prompt_tokens();
   return std::min({sequence.draft_gate.most_drafts(num_rows, sequence.num_tokens()),
